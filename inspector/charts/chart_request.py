@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Protocol
 
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from benchapp.papers.published_rows import PrintedNumber, list_papers, read_published_rows
+from benchapp.papers.published_rows import list_papers, read_published_rows
 from benchapp.stats.comparing.choices import LETTERS, Choices, names_known, parse_choices
-from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.condition_names import SEPARATOR, say_label
 from benchapp.stats.metrics.catalogue import METRICS, TABLES, pick_primary, table_for
-from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Answer, Chart, ChartDrawing
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
 
+_value = attrgetter("value")
 ANY = "any-chart"  # replaced by the key of a chart
 ALIKE = 0.1  # of the largest value: numbers of a place within this distance make no contrast
 MOST_NAMED = 3  # places in the sentence of a chart whose conditions are alike
@@ -53,29 +54,23 @@ class ChartCard:
         return self.finding or self.chart.title
 
 
-@dataclass(frozen=True, slots=True)
 class Gallery:
     """The charts of a tab. Each is drawn where its answer differs between the conditions; else one sentence takes its
     place. `waiting` are those that have nothing to draw yet."""
 
-    cards: tuple[ChartCard, ...]
-    sentences: tuple[tuple[ChartCard, str], ...]
-    waiting: tuple[tuple[ChartCard, str], ...]
-
-
-def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
-    cards: list[ChartCard] = []
-    sentences, waiting = [], []
-    for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
-        lack = "" if set(chart.papers) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
-        drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
-        if drawing is None or drawing.absent:
-            waiting.append((card, lack or (drawing.absent if drawing else "")))
-        elif sentence := chart.repeats or say_alike(drawing.answers):
-            sentences.append((card, sentence))
-        else:
-            cards.append(with_drawing(card, chart, drawing))
-    return Gallery(tuple(cards), tuple(sentences), tuple(waiting))
+    def __init__(self, charts: Sequence[Chart], sheet: ChartSheet) -> None:
+        self.cards: list[ChartCard] = []
+        self.sentences: list[tuple[ChartCard, str]] = []
+        self.waiting: list[tuple[ChartCard, str]] = []
+        for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
+            lack = "" if set(chart.papers) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
+            drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
+            if drawing is None or drawing.absent:
+                self.waiting.append((card, lack or (drawing.absent if drawing else "")))
+            elif sentence := chart.repeats or say_alike(drawing.answers):
+                self.sentences.append((card, sentence))
+            else:
+                self.cards.append(with_drawing(card, chart, drawing))
 
 
 def with_drawing(card: ChartCard, chart: Chart, drawing: ChartDrawing) -> ChartCard:
@@ -90,14 +85,12 @@ def cards_of(charts: Iterable[Chart], choices: Choices, *, large: bool = False) 
     """For a page with several charts; each with all choices, its own options among them."""
     query = choices.query()
     tail = f"?{query}" if query else ""
-    page, twin, table = (reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv"))
-
-    def address(of_any: str, chart: Chart) -> str:
-        return of_any.replace(ANY, chart.key, 1)
-
-    return [
-        ChartCard(chart, address(page, chart), address(twin, chart), address(table, chart), large) for chart in charts
-    ]
+    of_any = [reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv")]
+    cards = []
+    for chart in charts:
+        page, twin, table = (each.replace(ANY, chart.key, 1) for each in of_any)
+        cards.append(ChartCard(chart, page, twin, table, large))
+    return cards
 
 
 # --- whether conditions differ ---
@@ -143,10 +136,6 @@ def _split(answers: Iterable[Answer]) -> list[list[Answer]]:
     return list(places.values())
 
 
-def _value(answer: Answer) -> float:
-    return answer.value
-
-
 def _gap(of: Sequence[Answer]) -> float:
     values = [answer.value for answer in of]
     return max(values) - min(values)
@@ -177,55 +166,33 @@ def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) 
 def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
     comparison = comparison_of(choices)
     problems: list[str] = []
-    table = _table(comparison, problems)
+    table = comparison.choices.table
+    if table and table not in TABLES:
+        problems.append(f"table: {table[:80]!r} ignored, expected one of {', '.join(TABLES)}")
+        table = ""
+    table = table or table_for(comparison.outcomes.values())  # else the one that fits the runs
     # "Past first" says nearly the same once more: charts and exports have it where somebody asks for it.
     metrics = tuple(metric for metric in TABLES[table] if comparison.has(metric) and not metric.past_first)
-    return ChartSheet(
-        comparison=comparison,
-        table=table,
-        metrics=metrics,
-        metric=_metric(comparison, metrics, problems),
-        printed=_read_printed(choices.published, problems),
-        options=_options(choices.option, chart.list_options(comparison), problems) if chart else {},
-        problems=tuple(problems),
-    )
+    name = comparison.choices.metric
+    metric = METRICS.get(name)  # of any table; else the primary one of these
+    if metric is None or not (metric in metrics or comparison.has(metric)):
+        metric = pick_primary(metrics)
+        if name:
+            known = ", ".join(each.key for each in metrics) or "none, there are no trials"
+            problems.append(f"metric: {name[:80]!r} ignored, these runs have {known}")
+    papers = list_papers() if choices.published else ()  # a new process need not read the papers' tables first
+    for paper in choices.published:
+        if paper not in papers:
+            problems.append(f"published: {paper[:80]!r} ignored, expected one of {', '.join(papers)}")
+    printed = tuple(row for paper in choices.published if paper in papers for row in read_published_rows(paper))
+    options = _options(choices.option, chart.list_options(comparison), problems) if chart else {}
+    return ChartSheet(comparison, table, metrics, metric, printed, options, tuple(problems))
 
 
 def choose_options(sheet: ChartSheet, chart: Chart) -> ChartSheet:
     """The same sheet with the options of one chart, for a page with several."""
     known = chart.list_options(sheet.comparison)
     return replace(sheet, options=_options(sheet.comparison.choices.option, known, []))
-
-
-def _table(comparison: GroupComparison, problems: list[str]) -> str:
-    """The chosen one, else the one that fits the runs."""
-    table = comparison.choices.table
-    if table and table not in TABLES:
-        problems.append(f"table: {table[:80]!r} ignored, expected one of {', '.join(TABLES)}")
-        table = ""
-    return table or table_for(comparison.outcomes.values())
-
-
-def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], problems: list[str]) -> TrialMetric | None:
-    """The chosen one, of any table; else the primary one of these."""
-    name = comparison.choices.metric
-    chosen = METRICS.get(name)
-    if chosen is not None and (chosen in metrics or comparison.has(chosen)):
-        return chosen
-    if name:
-        known = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
-        problems.append(f"metric: {name[:80]!r} ignored, these runs have {known}")
-    return pick_primary(metrics)
-
-
-def _read_printed(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
-    if not asked_for:
-        return ()  # a new process need not read the papers' tables first
-    known = list_papers()
-    for name in asked_for:
-        if name not in known:
-            problems.append(f"published: {name[:80]!r} ignored, expected one of {', '.join(known)}")
-    return tuple(row for name in asked_for if name in known for row in read_published_rows(name))
 
 
 def _options(texts: Iterable[str], known: Mapping[str, tuple[str, ...]], problems: list[str]) -> Mapping[str, str]:

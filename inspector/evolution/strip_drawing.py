@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from django.utils.html import escape
@@ -83,18 +83,6 @@ class Stretch:
     right: float
 
 
-@dataclass(frozen=True, slots=True)
-class StripLayout:
-    """x of the left edge of each square, of the middle of each patch and of the freeze; the strip's width."""
-
-    trials: Mapping[str, float]
-    patches: Mapping[int, float]  # by the id of their spine entry
-    freeze: float | None
-    phases: list[Stretch]
-    families: list[Stretch]
-    width: float
-
-
 def count_patches(timeline: Timeline) -> Counter[Place]:
     """Count the patches after each trial. The larger of two counts is the `rooms` that keeps two strips aligned."""
     found: Counter[Place] = Counter()
@@ -111,58 +99,59 @@ def _place(square: Square) -> Place:
     return square.phase, square.task_id, square.sample
 
 
-def lay_out(timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> StripLayout:
-    """Place the events in one pass. There is room for a patch before the first trial, and after every trial of
+class StripLayout:
+    """x of the left edge of each square (`trials`), of the middle of each patch (`patches`, by the id of its spine
+    entry) and of the freeze; the strip's width.
+
+    Events are placed in one pass. There is room for a patch before the first trial, and after every trial of
     acquisition, or for as many as `rooms` says; a patch beyond these makes its own. A family is as wide as its name
     in two lines."""
-    trials, patches = dict[str, float](), dict[int, float]()
-    phases, families = list[Stretch](), list[Stretch]()
-    freeze: float | None = None
-    last: Square | None = None
-    x, room, is_freezing = 2.0 + SLOT, float(SLOT), False
-    for event in timeline.events:
-        if isinstance(event, TimelineFreeze):
-            x, room, is_freezing = _end_family(families, x), 0.0, True
-            freeze = x + AROUND_FREEZE / 2 - 4
-        elif isinstance(event, TimelinePatch):
-            if not room:
-                x, room, is_freezing = x + SLOT + AROUND_FREEZE * is_freezing, SLOT, False
-            patches[event.step.entry.pk] = x - room + SLOT / 2
-            room -= SLOT
-        else:
-            square = event.square
-            same_phase = last is not None and last.phase == square.phase
-            same_family = same_phase and last is not None and last.family_id == square.family_id
-            if same_phase and not same_family:
-                x = _end_family(families, x) + BETWEEN_FAMILIES
-            elif not same_phase:
-                # A trial that learns nothing after one that did, or after none, has the freeze before it.
-                learned = last is None or last.phase == Phase.ACQUISITION
-                is_frozen = is_freezing or square.phase != Phase.ACQUISITION and learned
-                x = _end_family(families, x) + AROUND_FREEZE * is_frozen + BETWEEN_PHASES * (last is not None)
-            for stretches, name, continues in (
-                (phases, square.phase, same_phase),
-                (families, square.family or "", same_family),
-            ):
-                left = stretches.pop().left if continues else x
-                stretches.append(Stretch(name, left, x + SIDE))
-            trials[event.key] = x
-            room = float(SLOT * max(square.phase == Phase.ACQUISITION, (rooms or {}).get(_place(square), 0)))
-            x, last, is_freezing = x + SIDE + (room or BETWEEN_TRIALS), square, False
-    width = max(_end_family(families, x) + 2, phases[-1].left + LAST_HEAD if phases else 0)
-    by = max(1.0, WIDTH / width)
 
-    def spread(stretches: list[Stretch]) -> list[Stretch]:
-        return [Stretch(each.name, round(each.left * by, 1), round(each.right * by, 1)) for each in stretches]
-
-    return StripLayout(
-        trials={key: round(x * by, 1) for key, x in trials.items()},
-        patches={entry: round(x * by, 1) for entry, x in patches.items()},
-        freeze=None if freeze is None else round(freeze * by, 1),
-        phases=spread(phases),
-        families=spread(families),
-        width=round(width * by, 1),
-    )
+    def __init__(self, timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> None:
+        trials, patches = dict[str, float](), dict[int, float]()
+        phases, families = list[Stretch](), list[Stretch]()
+        freeze: float | None = None
+        last: Square | None = None
+        x, room, is_freezing = 2.0 + SLOT, float(SLOT), False
+        for event in timeline.events:
+            if isinstance(event, TimelineFreeze):
+                x, room, is_freezing = _end_family(families, x), 0.0, True
+                freeze = x + AROUND_FREEZE / 2 - 4
+            elif isinstance(event, TimelinePatch):
+                if not room:
+                    x, room, is_freezing = x + SLOT + AROUND_FREEZE * is_freezing, SLOT, False
+                patches[event.step.entry.pk] = x - room + SLOT / 2
+                room -= SLOT
+            else:
+                square = event.square
+                same_phase = last is not None and last.phase == square.phase
+                same_family = same_phase and last is not None and last.family_id == square.family_id
+                if same_phase and not same_family:
+                    x = _end_family(families, x) + BETWEEN_FAMILIES
+                elif not same_phase:
+                    # A trial that learns nothing after one that did, or after none, has the freeze before it.
+                    learned = last is None or last.phase == Phase.ACQUISITION
+                    is_frozen = is_freezing or square.phase != Phase.ACQUISITION and learned
+                    x = _end_family(families, x) + AROUND_FREEZE * is_frozen + BETWEEN_PHASES * (last is not None)
+                for stretches, name, continues in (
+                    (phases, square.phase, same_phase),
+                    (families, square.family or "", same_family),
+                ):
+                    left = stretches.pop().left if continues else x
+                    stretches.append(Stretch(name, left, x + SIDE))
+                trials[event.key] = x
+                room = float(SLOT * max(square.phase == Phase.ACQUISITION, (rooms or {}).get(_place(square), 0)))
+                x, last, is_freezing = x + SIDE + (room or BETWEEN_TRIALS), square, False
+        width = max(_end_family(families, x) + 2, phases[-1].left + LAST_HEAD if phases else 0)
+        by = max(1.0, WIDTH / width)
+        self.trials = {key: round(x * by, 1) for key, x in trials.items()}
+        self.patches = {entry: round(x * by, 1) for entry, x in patches.items()}
+        self.freeze = None if freeze is None else round(freeze * by, 1)
+        self.phases, self.families = (
+            [Stretch(each.name, round(each.left * by, 1), round(each.right * by, 1)) for each in stretches]
+            for stretches in (phases, families)
+        )
+        self.width = round(width * by, 1)
 
 
 def wrap_name(name: str) -> tuple[str, str]:
@@ -180,37 +169,28 @@ def _end_family(families: list[Stretch], x: float) -> float:
 # --- the strip --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Canvas:
-    """One drawing."""
+    """One drawing. `here`: keys of the trial and the patch under the cursor. `band`: keys of the first and last patch
+    of a range."""
 
     timeline: Timeline
     layout: StripLayout
     links: StripLinks
     form: StripForm
-    here: frozenset[str]  # keys of the trial and the patch under the cursor
-    band: tuple[str, str] | None  # keys of the first and last patch of a range
+    here: frozenset[str]
+    band: tuple[str, str] | None
+    row: int = field(init=False)  # y of the squares' upper edge
+    first_lane: int = field(init=False)
+    bottom: int = field(init=False)
 
-    @property
-    def row(self) -> int:
-        """y of the squares' upper edge."""
-        return 4 if self.form is StripForm.MINOR else 42
-
-    @property
-    def branches_at(self) -> int:
-        """y of the ends of the lines from branch to branch, below the numbers of patches."""
-        return self.row + SIDE + 24
-
-    @property
-    def first_lane(self) -> int:
-        return self.row + SIDE + 47 + BRANCHES * bool(self.timeline.branches)
-
-    @property
-    def bottom(self) -> int:
+    def __post_init__(self) -> None:
+        is_minor, branches = self.form is StripForm.MINOR, BRANCHES * bool(self.timeline.branches)
+        self.row = 4 if is_minor else 42
+        self.first_lane = self.row + SIDE + 47 + branches
+        self.bottom = self.row + SIDE + (4 if is_minor else 26 + branches)
         if self.form is StripForm.FULL and self.timeline.lanes:
-            return self.first_lane + LANE * (len(self.timeline.lanes) - 1) + 12
-        is_minor = self.form is StripForm.MINOR
-        return self.row + SIDE + (4 if is_minor else 26 + BRANCHES * bool(self.timeline.branches))
+            self.bottom = self.first_lane + LANE * (len(self.timeline.lanes) - 1) + 12
 
     def x_of(self, patch: TimelinePatch) -> float:
         return self.layout.patches[patch.step.entry.pk]
@@ -225,7 +205,7 @@ def draw_strip(
     band: tuple[str, str] | None = None,
     rooms: Mapping[Place, int] | None = None,
 ) -> SafeString:
-    canvas = Canvas(timeline, lay_out(timeline, rooms), links, form, here, band)
+    canvas = Canvas(timeline, StripLayout(timeline, rooms), links, form, here, band)
     width, height = f"{canvas.layout.width:g}", canvas.bottom + 2
     label = escape(f"{visible(timeline.episode.title)}: trials and patches in the order they happened")
     return SafeString(
@@ -296,7 +276,7 @@ def _draw_heads(canvas: Canvas) -> Iterator[str]:
 
 def _draw_branches(canvas: Canvas) -> Iterator[str]:
     """Draw a line to each patch that began with an earlier library, from the patch that made it."""
-    y = canvas.branches_at
+    y = canvas.row + SIDE + 24  # below the numbers of patches
     for origin, patch in canvas.timeline.branches:
         left, right = canvas.x_of(origin) if origin else 2.0, canvas.x_of(patch)
         here = " is-here" if patch.key in canvas.here else ""

@@ -28,7 +28,7 @@ from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep
 from benchapp.record.visible import RIGHT_TO_LEFT, visible
-from inspector.reader.compactions import Cuts, CutState
+from inspector.reader.compactions import Cuts
 from inspector.reader.steps import FieldView, StepView
 from inspector.web.text.folding import FoldedPart
 from inspector.web.text.highlight import highlight
@@ -141,54 +141,6 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
-class StepCard:
-    """`images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a system prompt's first
-    line, shown until all of it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
-    by name. `empty`: numbers of the empty steps before it."""
-
-    step: StepView
-    kind: StepKind
-    prose: Prose | None
-    plain: CardText | None
-    opening: str
-    opening_lines: int
-    reasoning: Reasoning | None
-    acts: tuple[Act, ...]
-    images: tuple[Record, ...]
-    deciding: tuple[DecidingStep, ...]
-    flags: tuple[str, ...]
-    cuts: tuple[CutState, ...]
-    clock: tuple[float | None, float | None] = (None, None)
-    texts: Mapping[str, CardText] = field(default_factory=dict)
-    empty: tuple[int, ...] = ()
-
-    @property
-    def number(self) -> int:
-        return self.step.number
-
-    @property
-    def call(self) -> CardText | None:
-        """The one call, which names the card."""
-        return self.acts[0].call if len(self.acts) == 1 else None
-
-    @property
-    def name(self) -> str:
-        """The tool that was called, or how many calls there are; else what kind of step it is."""
-        tools = self.step.tools
-        return f"{len(tools)} calls" if len(tools) > 1 else tools[0] if tools else str(self.kind)
-
-    @property
-    def says_nothing(self) -> bool:
-        return self.step.source == "agent" and not (
-            self.prose or self.plain or self.reasoning or self.acts or self.images or self.flags or self.step.compacted
-        )
-
-    @property
-    def cut_class(self) -> str:
-        return "".join(f" {state.kind}-{state.extent}" for state in self.cuts)
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """What is known of steps besides their texts, by number."""
 
@@ -204,6 +156,50 @@ class Facts:
     hides_size: bool = False  # of texts that are not at hand
 
 
+class StepCard:
+    """The card of a step.
+
+    `name`: the tool that was called, or how many calls there are; else what kind of step it is. `call`: the one call,
+    which names the card. `images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a
+    system prompt's first line, shown until all of it is opened. `clock`: seconds it took and seconds after the start.
+    `texts`: all fields, by name. `empty`: numbers of the empty steps before it.
+    """
+
+    def __init__(self, step: StepView, stored: StoredStep, facts: Facts, room: int) -> None:
+        """`room`: characters of Markdown that are still drawn."""
+        self.step, self.number, self.empty = step, step.number, list[int]()
+        self.kind = kind = facts.kinds.get(step.number) or glance_at(stored.step).kind
+        self.deciding = facts.deciding.get(step.number, ())
+        self.flags = facts.flags.get(step.number, ())
+        values = [each.value for each in self.deciding]
+        self.texts = {one.name: _draw_text(step, one, stored, facts, values) for one in step.fields}
+        message = self.texts.get("message")
+        whole = _join(message.field) if message else ""
+        if message and _is_nothing(whole, message, stored.step):
+            del self.texts["message"]
+            message = None
+        self.prose, self.plain, self.opening, self.opening_lines = None, message, "", 0
+        if message is None:
+            pass
+        elif kind is StepKind.SYSTEM and whole.count("\n") > 2:
+            self.opening, self.opening_lines = _first_sentence(whole), whole.rstrip("\n").count("\n") + 1
+        elif not facts.mask and 0 < len(whole) <= min(PROSE_CHARS, room) and _has_short_lines(whole):
+            self.prose = _draw_prose(whole, PROMPT_LINES if kind is StepKind.TASK else PROSE_LINES)
+            self.plain = None
+        self.prose_chars = len(whole) if self.prose else 0
+        self.images = message.images if message else ()
+        self.reasoning = _draw_reasoning(self.texts.get("reasoning"))
+        self.acts = list(_pair_acts(step, self.texts, stored, facts.started))
+        self.call = self.acts[0].call if len(self.acts) == 1 else None
+        tools = step.tools
+        self.name = f"{len(tools)} calls" if len(tools) > 1 else tools[0] if tools else str(kind)
+        self.cuts = facts.cuts.of_step(step.number, [one.name for one in step.fields if one.parts])
+        self.cut_class = "".join(f" {state.kind}-{state.extent}" for state in self.cuts)
+        self.clock = facts.clocks.get(step.number, (None, None))
+        says = message or self.reasoning or self.acts or self.flags or step.compacted
+        self.says_nothing = step.source == "agent" and not says
+
+
 def fold_empty(cards: Sequence[StepCard]) -> Iterator[StepCard]:
     """The cards without the agent's empty ones: its next card has their numbers."""
     empty: list[StepCard] = []
@@ -211,7 +207,8 @@ def fold_empty(cards: Sequence[StepCard]) -> Iterator[StepCard]:
         if card.says_nothing:
             empty.append(card)
         elif empty and card.step.source == "agent":
-            yield replace(card, empty=tuple(one.number for one in empty))
+            card.empty = [one.number for one in empty]
+            yield card
             empty = []
         else:
             yield from (*empty, card)
@@ -225,49 +222,14 @@ def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: F
     by_number = {found.step.number: found for found in stored}
     room, cards = CHUNK_PROSE, []
     for step in steps:
-        card, used = _draw_card(step, by_number[step.number], facts, room)
-        room -= used
+        card = StepCard(step, by_number[step.number], facts, room)
+        room -= card.prose_chars
         cards.append(card)
     return cards
 
 
-def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> tuple[StepCard, int]:
-    kind = facts.kinds.get(step.number) or glance_at(stored.step).kind
-    deciding = tuple(facts.deciding.get(step.number, ()))
-    texts = {one.name: _draw_text(step, one, stored, facts, [each.value for each in deciding]) for one in step.fields}
-    message = texts.get("message")
-    whole = _join(message.field) if message else ""
-    if message and _is_nothing(whole, message, stored.step):
-        del texts["message"]
-        message = None
-    prose, opening, plain = None, "", None
-    if message is None:
-        pass
-    elif kind is StepKind.SYSTEM and whole.count("\n") > 2:
-        opening, plain = _first_sentence(whole), message
-    elif (
-        facts.mask or not whole or len(whole) > min(PROSE_CHARS, room) or max(map(len, whole.split("\n"))) > LINE_CHARS
-    ):
-        plain = message
-    else:
-        prose = _draw_prose(whole, PROMPT_LINES if kind is StepKind.TASK else PROSE_LINES)
-    card = StepCard(
-        step=step,
-        kind=kind,
-        prose=prose,
-        plain=plain,
-        opening=opening,
-        opening_lines=whole.rstrip("\n").count("\n") + 1 if opening else 0,
-        reasoning=_draw_reasoning(texts.get("reasoning")),
-        acts=tuple(_pair_acts(step, texts, stored, facts.started)),
-        images=message.images if message else (),
-        deciding=deciding,
-        flags=tuple(facts.flags.get(step.number, ())),
-        cuts=facts.cuts.of_step(step.number, [one.name for one in step.fields if one.parts]),
-        clock=facts.clocks.get(step.number, (None, None)),
-        texts=texts,
-    )
-    return card, len(whole) if prose else 0
+def _has_short_lines(text: str) -> bool:
+    return max(map(len, text.split("\n"))) <= LINE_CHARS
 
 
 def _is_nothing(whole: str, message: CardText, step: Step) -> bool:

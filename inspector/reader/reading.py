@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Prefetch, prefetch_related_objects
 
-from benchapp.analysis.deciding.deciding_steps import StepIndex, read_step_index
+from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.imports.logs.lineage import FORK, RESUME, SNAPSHOT
 from benchapp.imports.logs.session_logs import NAME
@@ -19,10 +19,8 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.record.visible import one_line, visible
 from inspector.reader.cards import Facts, StepCard, draw_cards, fold_empty
-from inspector.reader.compactions import Cuts, read_cuts
+from inspector.reader.compactions import read_cuts
 from inspector.reader.outline import (
-    ChunkSummary,
-    Clock,
     draw_heading,
     draw_lines,
     find_next,
@@ -31,7 +29,7 @@ from inspector.reader.outline import (
     time_steps,
 )
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
-from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, decide_checks, read_verdicts
+from inspector.reader.verdict import VERDICTS, VerdictView, decide_checks, read_verdicts
 from inspector.web.subject import choose_row
 from runner.base.text import parse_count
 from runner.base.types import UseKind
@@ -115,26 +113,57 @@ def _parse_place(text: str, total: int) -> int | None:
 # --- a trajectory -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class StepReading:
-    """`decided` has a verdict where one was given and this is the trajectory it judged."""
+    """The steps that an address asks for, in at most five queries for any length. `others`: trajectories of the same
+    attempt, which its calls may have started.
 
-    trajectory: Trajectory | None
-    chunks: Sequence[ChunkSummary]
-    index: StepIndex | None
-    skills: Mapping[int, Sequence[tuple[str, str]]]  # by step, (slug, how it was used)
-    cuts: Cuts
-    decided: DecidedVerdict
-    window: StepWindow
-    clocks: Mapping[int, Clock] = field(default_factory=dict)
-    started: Mapping[str, Trajectory] = field(default_factory=dict)
-    stored: tuple[StoredStep, ...] = ()
-    cards: tuple[StepCard, ...] = ()
+    ?next=error&after=14 asks for the window around that step; the same window where there is none.
 
-    @property
-    def shown(self) -> list[StepCard]:
-        """The cards as a page draws them."""
-        return list(fold_empty(self.cards))
+    `skills`: by step, (slug, how it was used). `decided` has a verdict where one was given and this is the trajectory
+    it judged. `shown`: the cards as a page draws them.
+    """
+
+    def __init__(
+        self,
+        trajectory: Trajectory | None,
+        query: Mapping[str, str],
+        *,
+        uses: Sequence[SkillUse] = (),
+        verdict: VerdictView | None = None,
+        compactions: Mapping[str, Compaction] | None = None,
+        with_steps: bool = True,
+        others: Sequence[Trajectory] = (),
+    ) -> None:
+        self.trajectory = trajectory
+        self.chunks = read_chunk_summaries(trajectory) if trajectory else []
+        self.index = read_step_index(trajectory, len(self.chunks))
+        judged = trajectory is None or trajectory.is_main
+        self.skills = list_skill_steps(uses, trajectory)
+        self.window = parse_chunk(trajectory.steps_total if trajectory else 0, query)
+        after = parse_count(query.get("after", ""))
+        if trajectory and after is not None:
+            found = find_next(trajectory, self.chunks, list(self.skills), query.get("next", ""), after)
+            self.window = parse_chunk(trajectory.steps_total, {"at": str(found if found is not None else after)})
+        self.cuts = read_cuts(compactions or {})
+        self.decided = decide_checks(verdict, self.index if judged else None)
+        self.clocks = time_steps(self.index.glances) if self.index else {}
+        self.stored, self.cards = list[StoredStep](), list[StepCard]()
+        if trajectory and with_steps:
+            self._draw(trajectory, others, from_end="to" in query)
+        self.shown = list(fold_empty(self.cards))
+
+    def _draw(self, trajectory: Trajectory, others: Sequence[Trajectory], *, from_end: bool) -> None:
+        window, decided = self.window, self.decided
+        stored = read_page(trajectory, window.first, window.count)
+        values = {step: [one.value for one in found if one.value] for step, found in decided.steps.items()}
+        steps = fit_one_page(draw_steps(stored, skills=self.skills, values=values), window.step, from_end=from_end)
+        shown = {step.number for step in steps}
+        self.window, self.stored = window.of(steps), [found for found in stored if found.step.number in shown]
+        glances = self.index.glances if self.index else ()
+        kinds = {one.number: one.kind for one in glances if one.number in shown}
+        started = {one.extra["tool_call_id"]: one for one in others if one.extra.get("tool_call_id")}
+        facts = Facts(decided.steps, decided.flags, self.clocks, self.cuts, started, kinds)
+        self.cards = draw_cards(steps, self.stored, facts)
 
     def build_map(self) -> dict[str, object] | None:
         """The outline and the map next to it, for the template: `lines` or `headings`, one of them empty. No query."""
@@ -164,72 +193,7 @@ class StepReading:
         }
 
 
-def read_trajectory(
-    trajectory: Trajectory | None,
-    query: Mapping[str, str],
-    *,
-    uses: Sequence[SkillUse] = (),
-    verdict: VerdictView | None = None,
-    compactions: Mapping[str, Compaction] | None = None,
-    with_steps: bool = True,
-    others: Sequence[Trajectory] = (),
-) -> StepReading:
-    """At most five queries for any length. `others`: trajectories of the same attempt, which its calls may have
-    started.
-
-    ?next=error&after=14 asks for the window around that step; the same window where there is none.
-    """
-    chunks = read_chunk_summaries(trajectory) if trajectory else []
-    index = read_step_index(trajectory, len(chunks))
-    judged = trajectory is None or trajectory.is_main
-    skills = list_skill_steps(uses, trajectory)
-    window = parse_chunk(trajectory.steps_total if trajectory else 0, query)
-    after = parse_count(query.get("after", ""))
-    if trajectory and after is not None:
-        found = find_next(trajectory, chunks, list(skills), query.get("next", ""), after)
-        window = parse_chunk(trajectory.steps_total, {"at": str(found if found is not None else after)})
-    reading = StepReading(
-        trajectory=trajectory,
-        chunks=chunks,
-        index=index,
-        skills=skills,
-        cuts=read_cuts(compactions or {}),
-        decided=decide_checks(verdict, index if judged else None),
-        window=window,
-        clocks=time_steps(index.glances) if index else {},
-        started={one.extra["tool_call_id"]: one for one in others if one.extra.get("tool_call_id")},
-    )
-    return _draw(reading, trajectory, from_end="to" in query) if trajectory and with_steps else reading
-
-
-def _draw(reading: StepReading, trajectory: Trajectory, *, from_end: bool) -> StepReading:
-    window, decided = reading.window, reading.decided
-    stored = read_page(trajectory, window.first, window.count)
-    values = {step: [one.value for one in found if one.value] for step, found in decided.steps.items()}
-    steps = fit_one_page(draw_steps(stored, skills=reading.skills, values=values), window.step, from_end=from_end)
-    shown = {step.number for step in steps}
-    stored = [found for found in stored if found.step.number in shown]
-    glances = reading.index.glances if reading.index else ()
-    kinds = {one.number: one.kind for one in glances if one.number in shown}
-    facts = Facts(decided.steps, decided.flags, reading.clocks, reading.cuts, reading.started, kinds)
-    cards = tuple(draw_cards(steps, stored, facts))
-    return replace(reading, window=window.of(steps), stored=tuple(stored), cards=cards)
-
-
 # --- a trial ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class TrialReading:
-    """The attempt and the trajectory that an address asks for, and what is known of them."""
-
-    attempts: list[Attempt]
-    attempt: Attempt | None
-    trajectories: list[Trajectory]
-    uses: list[SkillUse]
-    compactions: dict[str, Compaction]
-    verdicts: list[VerdictView]
-    steps: StepReading
 
 
 # A page reads these rows of its trial; a site reads them for many trials at once, then the page finds them there.
@@ -239,39 +203,41 @@ _COMPACTIONS = Prefetch("compactions", Compaction.objects.order_by("id"))
 
 
 def read_ahead(trials: Sequence[Trial]) -> None:
-    """Read for all of these trials what `read_trial` reads of each. Seven queries."""
+    """Read for all of these trials what `TrialReading` reads of each. Seven queries."""
     prefetch_related_objects(trials, _ATTEMPTS)
     attempts = [attempt for trial in trials for attempt in trial.attempts.all()]
     prefetch_related_objects(attempts, _TRAJECTORIES, VERDICTS)
     prefetch_related_objects([one for each in attempts for one in each.trajectories.all()], _COMPACTIONS)
 
 
-def read_trial(trial: Trial, query: Mapping[str, str], *, with_steps: bool = True) -> TrialReading:
-    """The number of queries is the same for every length; nonsense in the address falls back to the defaults."""
-    prefetch_related_objects([trial], _ATTEMPTS)
-    attempts = list(trial.attempts.all())
-    attempt = choose_attempt(attempts, query.get("attempt", ""))
-    if attempt:
-        prefetch_related_objects([attempt], _TRAJECTORIES)
-    trajectories = list(attempt.trajectories.all()) if attempt else []
-    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
-    uses = read_uses(attempt)
-    if trajectory:
-        prefetch_related_objects([trajectory], _COMPACTIONS)
-    compactions = {found.kind: found for found in trajectory.compactions.all()} if trajectory else {}
-    verdicts = read_verdicts(attempt)
-    steps = read_trajectory(
-        trajectory,
-        query,
-        uses=uses,
-        verdict=verdicts[0] if verdicts else None,
-        compactions=compactions,
-        with_steps=with_steps,
-        others=trajectories,
-    )
-    if steps.decided.verdict:
-        verdicts[0] = steps.decided.verdict
-    return TrialReading(attempts, attempt, trajectories, uses, compactions, verdicts, steps)
+class TrialReading:
+    """The attempt and the trajectory that an address asks for, and what is known of them. The number of queries is the
+    same for every length; nonsense in the address falls back to the defaults."""
+
+    def __init__(self, trial: Trial, query: Mapping[str, str], *, with_steps: bool = True) -> None:
+        prefetch_related_objects([trial], _ATTEMPTS)
+        self.attempts = list(trial.attempts.all())
+        self.attempt = attempt = choose_attempt(self.attempts, query.get("attempt", ""))
+        if attempt:
+            prefetch_related_objects([attempt], _TRAJECTORIES)
+        self.trajectories = list(attempt.trajectories.all()) if attempt else []
+        trajectory = choose_trajectory(self.trajectories, query.get("trajectory", ""))
+        self.uses = read_uses(attempt)
+        if trajectory:
+            prefetch_related_objects([trajectory], _COMPACTIONS)
+        self.compactions = {found.kind: found for found in trajectory.compactions.all()} if trajectory else {}
+        self.verdicts = read_verdicts(attempt)
+        self.steps = StepReading(
+            trajectory,
+            query,
+            uses=self.uses,
+            verdict=self.verdicts[0] if self.verdicts else None,
+            compactions=self.compactions,
+            with_steps=with_steps,
+            others=self.trajectories,
+        )
+        if self.steps.decided.verdict:
+            self.verdicts[0] = self.steps.decided.verdict
 
 
 def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:

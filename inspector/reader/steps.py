@@ -12,7 +12,7 @@ from itertools import pairwise
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
 from benchapp.record.visible import visible
-from inspector.web.text.folding import DECIDING_LINES, WHOLE_LINES, FoldedPart, fold
+from inspector.web.text.folding import DECIDING_LINES, WHOLE_LINES, fold
 from runner.base.types import Observation, Step
 from runner.trajectories.fields import fields
 
@@ -20,47 +20,6 @@ PAGE_STEPS = 25
 PAGE_CHARS = 500_000  # of what is drawn of all texts of a page
 MAX_LABEL = 80
 MAX_REASON = 200
-
-
-@dataclass(frozen=True, slots=True)
-class FieldView:
-    """One text of a step, in parts: shown and folded ones. Offsets count characters of the field's canonical text
-    (runner.trajectories.fields). `length`: characters it has besides what the label says."""
-
-    name: str
-    kind: str  # message, reasoning, call, result
-    label: str
-    parts: tuple[FoldedPart, ...]
-    length: int
-    is_error: bool = False
-
-    @property
-    def shown(self) -> int:
-        """Characters that are drawn of it."""
-        return sum(part.end - part.start for part in self.parts if not part.is_fold)
-
-
-@dataclass(frozen=True, slots=True)
-class StepView:
-    """`skills`: (slug, how it was used)."""
-
-    number: int
-    source: str
-    model: str
-    time: str
-    input_tokens: int | None
-    cached_tokens: int | None
-    output_tokens: int | None
-    is_error: bool
-    is_copied: bool
-    skills: tuple[tuple[str, str], ...]
-    failed_tries: tuple[str, ...]  # why its model had to be asked again
-    fields: tuple[FieldView, ...]
-    compacted: str = ""  # of a compaction, the tokens before and after it in words
-
-    @property
-    def tools(self) -> list[str]:
-        return [field.label for field in self.fields if field.kind == "call"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +37,53 @@ class StepText:
     tail: str = ""
 
 
+class FieldView:
+    """One text of a step, in parts: shown and folded ones. Offsets count characters of the field's canonical text
+    (runner.trajectories.fields). `kind`: message, reasoning, call or result. `length`: characters it has besides what
+    the label says. `shown`: characters that are drawn of it."""
+
+    def __init__(self, text: StepText, values: Collection[str] | None = None) -> None:
+        """`values`: of a deciding step; None of any other."""
+        found = (text.at_hand.find(value) for value in values or ()) if text.kind == "result" else ()
+        self.name, self.kind, self.label, self.is_error = text.name, text.kind, text.label, text.is_error
+        self.parts = fold(
+            text.at_hand,
+            length=text.length,
+            offset=text.offset,
+            is_result=text.kind == "result",
+            is_error=text.is_error,
+            places=[place for place in found if place >= 0],
+            tail=text.tail,
+            whole=WHOLE_LINES if values is None or text.kind != "call" else DECIDING_LINES,
+        )
+        self.length = text.length - text.offset
+        self.shown = sum(part.end - part.start for part in self.parts if not part.is_fold)
+
+
+class StepView:
+    """`skills`: (slug, how it was used). `failed_tries`: why its model had to be asked again. `compacted`: of a
+    compaction, the tokens before and after it in words. `texts`: what there is to read in it."""
+
+    def __init__(
+        self,
+        step: Step,
+        skills: Sequence[tuple[str, str]],
+        texts: Iterable[StepText],
+        values: Collection[str] | None,
+    ) -> None:
+        usage, extra = step.usage, step.extra or {}
+        self.number, self.source, self.is_copied = step.number, step.source.value, step.is_copied_context
+        self.model, self.time = (visible((text or "")[:MAX_LABEL]) for text in (step.model, step.timestamp))
+        self.input_tokens = usage.input_tokens if usage else None
+        self.cached_tokens = usage.cached_tokens if usage else None
+        self.output_tokens = usage.output_tokens if usage else None
+        self.is_error = any(observation.is_error for observation in step.observations)
+        self.skills, self.failed_tries = skills, list(read_reasons(extra.get("failed_tries")))
+        self.fields = [FieldView(text, values) for text in texts]
+        self.tools = [field.label for field in self.fields if field.kind == "call"]
+        self.compacted = _write_compaction(extra.get("compaction"))
+
+
 def draw_steps(
     stored: Sequence[StoredStep],
     *,
@@ -88,28 +94,10 @@ def draw_steps(
     """`skills` by step number; `texts_of` says what there is to read in a step, where that is not simply
     its fields. `values` by step number: what stays in sight in its results, because a check names it.
     What such a step wrote is not folded."""
-    named = values or {}
-    views = []
+    read, views = texts_of or _read_texts, []
     for found in stored:
-        step, usage, extra = found.step, found.step.usage, found.step.extra or {}
-        texts = (texts_of or _read_texts)(found)
-        views.append(
-            StepView(
-                number=step.number,
-                source=step.source.value,
-                model=visible((step.model or "")[:MAX_LABEL]),
-                time=visible((step.timestamp or "")[:MAX_LABEL]),
-                input_tokens=usage.input_tokens if usage else None,
-                cached_tokens=usage.cached_tokens if usage else None,
-                output_tokens=usage.output_tokens if usage else None,
-                is_error=any(observation.is_error for observation in step.observations),
-                is_copied=step.is_copied_context,
-                skills=tuple(skills.get(step.number, ())),
-                failed_tries=tuple(read_reasons(extra.get("failed_tries"))),
-                fields=tuple(_fold_text(text, named.get(step.number)) for text in texts),
-                compacted=_write_compaction(extra.get("compaction")),
-            )
-        )
+        number = found.step.number
+        views.append(StepView(found.step, skills.get(number, ()), read(found), (values or {}).get(number)))
     return views
 
 
@@ -201,25 +189,3 @@ def _make_text(stored: StoredStep, name: str, text: str) -> StepText:
         found = step.observations[int(index)]
         return StepText(name, "result", name_result(step, found), text, length, 0, found.is_error, tail)
     return StepText(name, group, group, text, length, 0, tail=tail)
-
-
-def _fold_text(text: StepText, values: Collection[str] | None = None) -> FieldView:
-    """`values`: of a deciding step; None of any other."""
-    found = (text.at_hand.find(value) for value in values or ()) if text.kind == "result" else ()
-    return FieldView(
-        name=text.name,
-        kind=text.kind,
-        label=text.label,
-        parts=fold(
-            text.at_hand,
-            length=text.length,
-            offset=text.offset,
-            is_result=text.kind == "result",
-            is_error=text.is_error,
-            places=[place for place in found if place >= 0],
-            tail=text.tail,
-            whole=WHOLE_LINES if values is None or text.kind != "call" else DECIDING_LINES,
-        ),
-        length=text.length - text.offset,
-        is_error=text.is_error,
-    )

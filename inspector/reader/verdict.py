@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from django.db.models import Prefetch, prefetch_related_objects
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIndex, choose_chief, find_deciding_steps
 from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling, read_named_values
-from benchapp.models import Attempt, Dimension, Trial, Verdict
+from benchapp.models import Attempt, Check, Trial, Verdict
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.types import CheckGroup, CheckStatus
@@ -88,47 +89,38 @@ class CheckLine:
         return " ".join(filter(None, (f"and {left:,} more." if left else "", _MORE.sub("", self.beyond, count=1))))
 
 
-@dataclass(frozen=True, slots=True)
 class CheckSection:
-    """The checks of one group. `total` counts those that were run; skipped ones say nothing about the trial."""
+    """The checks of one group, each with its texts as `clean` leaves them. `total` counts those that were run; skipped
+    ones say nothing about the trial. `open`: those not passed."""
 
-    name: str
-    passed: int
-    total: int
-    skipped: int
-    open: tuple[CheckLine, ...]  # not passed
-    good: tuple[CheckLine, ...]
-    left_out: int = 0
+    def __init__(self, group: CheckGroup, checks: Sequence[Check], clean: Callable[[str], str]) -> None:
+        self.name, self.title = group.value, GROUP_TITLES[group]
+        lines = []
+        for check in sorted(checks, key=lambda check: _ORDER.index(CheckStatus(check.status)))[:MAX_CHECKS]:
+            message = clean(check.message.strip())
+            left_out = max(0, len(message) - MAX_MESSAGE)
+            lines.append(CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk))
+        self.passed = sum(check.status == CheckStatus.PASSED for check in checks)
+        self.skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
+        self.total, self.left_out = len(checks) - self.skipped, len(checks) - len(lines)
+        self.open, self.good = ([line for line in lines if line.is_good is wanted] for wanted in (False, True))
 
-    @property
-    def title(self) -> str:
-        return GROUP_TITLES[CheckGroup(self.name)]
 
-
-@dataclass(frozen=True, slots=True)
 class VerdictView:
     """One verdict. `dimensions` are rubric scores."""
 
-    verdict: Verdict
-    groups: tuple[CheckSection, ...]
-    dimensions: tuple[Dimension, ...]
+    def __init__(self, verdict: Verdict, clean: Callable[[str], str]) -> None:
+        self.verdict, self.dimensions, self.groups = verdict, list(verdict.dimensions.all()), list[CheckSection]()
+        for group in CheckGroup:
+            if checks := [check for check in verdict.checks.all() if check.group == group]:
+                self.groups.append(CheckSection(group, checks, clean))
+        self.passed, self.total = sum(each.passed for each in self.groups), sum(each.total for each in self.groups)
+        self.word = {True: "passed", False: "failed", None: "unscored"}[verdict.success]
 
     @property
-    def passed(self) -> int:
-        return sum(group.passed for group in self.groups)
-
-    @property
-    def total(self) -> int:
-        return sum(group.total for group in self.groups)
-
-    @property
-    def failed(self) -> tuple[CheckLine, ...]:
+    def failed(self) -> list[CheckLine]:
         """Checks that were run and did not pass, in reading order."""
-        return tuple(check for group in self.groups for check in group.open if check.status != CheckStatus.SKIPPED)
-
-    @property
-    def word(self) -> str:
-        return {True: "passed", False: "failed", None: "unscored"}[self.verdict.success]
+        return [check for group in self.groups for check in group.open if check.status != CheckStatus.SKIPPED]
 
 
 VERDICTS = Prefetch(
@@ -145,33 +137,7 @@ def read_verdicts(attempt: Attempt | None, *, clean: Callable[[str], str] = visi
     if attempt is None:
         return []
     prefetch_related_objects([attempt], VERDICTS)
-    return [
-        VerdictView(verdict, tuple(_group_checks(verdict, clean)), tuple(verdict.dimensions.all()))
-        for verdict in attempt.verdicts.all()
-    ]
-
-
-def _group_checks(verdict: Verdict, clean: Callable[[str], str]) -> Iterator[CheckSection]:
-    for group in CheckGroup:
-        checks = [check for check in verdict.checks.all() if check.group == group]
-        if not checks:
-            continue
-        ordered = sorted(checks, key=lambda check: _ORDER.index(CheckStatus(check.status)))
-        lines = []
-        for check in ordered[:MAX_CHECKS]:
-            message = clean(check.message.strip())
-            left_out = max(0, len(message) - MAX_MESSAGE)
-            lines.append(CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk))
-        skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
-        yield CheckSection(
-            name=group.value,
-            passed=sum(check.status == CheckStatus.PASSED for check in checks),
-            total=len(checks) - skipped,
-            skipped=skipped,
-            open=tuple(line for line in lines if not line.is_good),
-            good=tuple(line for line in lines if line.is_good),
-            left_out=len(checks) - len(lines),
-        )
+    return [VerdictView(verdict, clean) for verdict in attempt.verdicts.all()]
 
 
 # --- the steps that decided it ----------------------------------------------------------------------------------
@@ -193,20 +159,16 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
     """Put groups with a failed check first, and name the steps behind each check where there is an index of them."""
     if view is None:
         return DecidedVerdict(None)
-    groups = [
-        replace(group, open=_decide_lines(group.open, index), good=_decide_lines(group.good, index))
-        for group in sorted(view.groups, key=lambda group: all(check.status == "skipped" for check in group.open))
-    ]
+    view = copy(view)
+    groups = [copy(group) for group in view.groups]
+    view.groups = sorted(groups, key=lambda group: all(check.status == "skipped" for check in group.open))
+    for group in view.groups:
+        group.open, group.good = _decide_lines(group.open, index), _decide_lines(group.good, index)
     # The first failed check shows its comparisons: what the others found mostly follows from it.
-    first = next((line for group in groups for line in group.open), None)
-    decided = replace(
-        view,
-        groups=tuple(
-            replace(group, open=tuple(line if line is first else replace(line, rows=1) for line in group.open))
-            for group in groups
-        ),
-    )
-    failed = decided.failed
+    first = next((line for group in view.groups for line in group.open), None)
+    for group in view.groups:
+        group.open = [line if line is first else replace(line, rows=1) for line in group.open]
+    failed = view.failed
     found = [one for check in failed for one in check.decided if one.rule is not Rule.SUBMIT]
     chiefs = [chief for check in failed if (chief := choose_chief(check.decided))]
     wrote = Counter(one.step for one in chiefs)  # step -> checks that it failed
@@ -214,7 +176,7 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
     for one in dict.fromkeys(found):
         steps.setdefault(one.step, []).append(one)
     return DecidedVerdict(
-        verdict=decided,
+        verdict=view,
         trail=tuple(ones[0] for _, ones in sorted(steps.items()))[:TRAIL],
         chief=max(chiefs, key=lambda one: wrote[one.step], default=None),  # of equals the first check's
         flags={
@@ -224,14 +186,14 @@ def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedV
     )
 
 
-def _decide_lines(lines: Sequence[CheckLine], index: StepIndex | None) -> tuple[CheckLine, ...]:
+def _decide_lines(lines: Sequence[CheckLine], index: StepIndex | None) -> list[CheckLine]:
     decided = list(lines)
     for place, line in enumerate(lines[:MAX_DECIDED]):
         if line.status != "skipped":
             named = read_named_values(line.name, "" if line.is_good else line.message)
             found = find_deciding_steps(named, index, failed=not line.is_good) if index else ()
             decided[place] = replace(line, compared=named.expectations, decided=found)
-    return tuple(decided)
+    return decided
 
 
 def _write_flag(one: DecidingStep, checks: int) -> str:

@@ -9,9 +9,9 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.answer import AcrossModels, pool_conditions
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.effects import difference_in_words
-from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.comparing.hypotheses import judge_difference
-from benchapp.stats.inference.difference import Claim, Difference
+from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.pooling import pool_models
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.drawing.quantities import scale_value
@@ -65,8 +65,32 @@ def own_rows(sheet: ChartSheet, metric: TrialMetric) -> list[ForestRow]:
     for group in sheet.groups:
         difference = judge_difference(sheet.comparison, group, metric)
         baseline = sheet.comparison.groups.baseline_of(group)
-        if difference is not None and baseline is not None:
-            found.append(_own(sheet, group, baseline, metric, difference))
+        if difference is None or baseline is None:
+            continue
+        interval = difference.interval
+        own, other = difference.replicates
+        row = ForestRow(
+            label=group.label,
+            source="own",
+            against=baseline.label,
+            metric=metric.key,
+            delta=scale_value(metric, difference.delta),
+            own=scale_value(metric, difference.own),
+            other=scale_value(metric, difference.other),
+            own_count=_count(difference.own, difference.tasks * own, metric),
+            other_count=_count(difference.other, difference.tasks * other, metric),
+            low=scale_value(metric, interval.low) if interval else None,
+            high=scale_value(metric, interval.high) if interval else None,
+            method=CLAIMS[difference.claim] if difference.test else "no test",
+            p=difference.p,
+            tasks=difference.tasks,
+            clusters=difference.clusters,
+            replicates=f"{own} and {other}",
+            sentence=difference_in_words(difference, group, baseline, metric),
+            url=sheet.trials_url(group, metric=metric),
+            condition=group.condition,
+        )
+        found.append(row)
     return found
 
 
@@ -77,32 +101,6 @@ def tell_apart(rows: Iterable[ForestRow]) -> tuple[list[str], list[str]]:
     shared = set.intersection(*map(set, labels)) if len(labels) > 1 else set()
     names = [SEPARATOR.join([parts[0], *(part for part in parts[1:] if part not in shared)]) for parts in labels]
     return names, [part for part in labels[0][1:] if part in shared] if labels else []
-
-
-def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, difference: Difference) -> ForestRow:
-    interval = difference.interval
-    own, other = difference.replicates
-    return ForestRow(
-        label=group.label,
-        source="own",
-        against=baseline.label,
-        metric=metric.key,
-        delta=scale_value(metric, difference.delta),
-        own=scale_value(metric, difference.own),
-        other=scale_value(metric, difference.other),
-        own_count=_count(difference.own, difference.tasks * own, metric),
-        other_count=_count(difference.other, difference.tasks * other, metric),
-        low=scale_value(metric, interval.low) if interval else None,
-        high=scale_value(metric, interval.high) if interval else None,
-        method=CLAIMS[difference.claim] if difference.test else "no test",
-        p=difference.p,
-        tasks=difference.tasks,
-        clusters=difference.clusters,
-        replicates=f"{own} and {other}",
-        sentence=difference_in_words(difference, group, baseline, metric),
-        url=sheet.trials_url(group, metric=metric),
-        condition=group.condition,
-    )
 
 
 def _count(mean: float, of: int, metric: TrialMetric) -> str:

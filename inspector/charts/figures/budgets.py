@@ -48,19 +48,23 @@ WRITING_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class BudgetStop:
     """One group at its budget. `percent`: solved, with its interval `around`; `written`: replicates added up."""
 
-    sweep: Sweep
-    budget: int
-    group: Group
-    name: str
-    rate: Rate
-    percent: float | None
-    around: Ends | None
-    written: LibraryWriting
-    url: str
+    def __init__(
+        self, sheet: ChartSheet, sweep: Sweep, budget: int, group: Group, written: Sequence[LibraryWriting]
+    ) -> None:
+        outcomes = sheet.comparison.of_group(group)
+        self.sweep, self.budget, self.group, drawn = sweep, budget, group, draw_mean(outcomes)
+        self.name, self.rate = name_of(samples_of(outcomes)), sheet.comparison.cell(group, SOLVED).rate
+        self.percent = 100 * drawn.value if drawn else None
+        interval = drawn.by_task if drawn else None
+        self.around = in_percent((interval.low, interval.high)) if interval else None
+        known = [each.output_tokens for each in written if each.libraries]
+        present = [each for each in known if each is not None]
+        tokens_known = sum(present) if present and len(present) == len(known) else None
+        self.written = LibraryWriting(sum(each.libraries for each in written), tokens_known)
+        self.url = sheet.trials_url(group, metric=SOLVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,9 @@ def draw_generation(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
-    comparison = sheet.comparison
     sweeps = sweeps_of(sheet.groups)
     runs = [run for sweep in sweeps for _, group in sweep.stops for run in group.runs]
-    written = read_library_writing(runs, comparison.choices.as_of) if runs else {}
+    written = read_library_writing(runs, sheet.comparison.choices.as_of) if runs else {}
     experiments = experiment_names([sweep.first for sweep in sweeps])
     of_sweeps = [(sweep, sweep.first, experiments[sweep.first.first.experiment_id]) for sweep in sweeps]
     names = name_apart([(sweep.method, model_name(first), first.harness, name) for sweep, first, name in of_sweeps])
@@ -101,23 +104,10 @@ def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
     for sweep, name in zip(sweeps, names, strict=True):
         stops = []
         for budget, group in sweep.stops:
-            outcomes = comparison.of_group(group)
-            drawn, rate = draw_mean(outcomes), comparison.cell(group, SOLVED).rate
-            percent, interval = (100 * drawn.value, drawn.by_task) if drawn else (None, None)
-            around = in_percent((interval.low, interval.high)) if interval else None
-            added = _add_up([written.get(run.pk, LibraryWriting()) for run in group.runs])
-            url, samples = sheet.trials_url(group, metric=SOLVED), name_of(samples_of(outcomes))
-            stops.append(BudgetStop(sweep, budget, group, samples, rate, percent, around, added, url))
+            of_runs = [written.get(run.pk, LibraryWriting()) for run in group.runs]
+            stops.append(BudgetStop(sheet, sweep, budget, group, of_runs))
         found.append(BudgetCurve(name, sweep.author or "no author", tuple(stops)))
     return found
-
-
-def _add_up(found: Sequence[LibraryWriting]) -> LibraryWriting:
-    known = [each.output_tokens for each in found if each.libraries]
-    present = [each for each in known if each is not None]
-    return LibraryWriting(
-        sum(each.libraries for each in found), sum(present) if present and len(present) == len(known) else None
-    )
 
 
 def _draw_curves(found: Sequence[BudgetCurve], titles: Sequence[str]) -> go.Figure:

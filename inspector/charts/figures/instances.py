@@ -43,20 +43,25 @@ SEED_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Sides:
+    """Means over families that were scored on both sides: shares. `trials`: scored ones of these families, by side."""
+
+    means: tuple[float, float]
+    families: int
+    left_out: int
+    trials: tuple[int, int]
+
+
 class SeedRow:
     """A group: the means of its replicates in percent, seed first, their families and trials added up."""
 
-    group: Group
-    url: str
-    means: Sequence[float]
-    families: int
-    left_out: int
-    trials: Sequence[int]
-    runs: int
-
-    @property
-    def difference(self) -> float:
-        return self.means[1] - self.means[0]
+    def __init__(self, group: Group, url: str, of_runs: Sequence[Sides]) -> None:
+        self.group, self.url, self.runs = group, url, len(of_runs)
+        self.means = [100 * fmean(sides.means[place] for sides in of_runs) for place in (0, 1)]
+        self.difference = self.means[1] - self.means[0]
+        self.families = sum(sides.families for sides in of_runs)
+        self.left_out = sum(sides.left_out for sides in of_runs)
+        self.trials = [sum(sides.trials[place] for sides in of_runs) for place in (0, 1)]
 
     def point(self, side: int, place: int) -> ChartPoint:
         value, families = self.means[side], plural(self.families, "family", "families")
@@ -66,16 +71,6 @@ class SeedRow:
             f"{families}, {plural(self.trials[side], 'scored trial')}",
         )
         return ChartPoint(value, place, hover, self.url)
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Means over families that were scored on both sides: shares. `trials`: scored ones of these families, by side."""
-
-    means: tuple[float, float]
-    families: int
-    left_out: int
-    trials: tuple[int, int]
 
 
 def sides_of(outcomes: Outcomes) -> Sides | None:
@@ -101,16 +96,7 @@ def draw_seed(sheet: ChartSheet) -> ChartDrawing:
     for group in sheet.groups:
         sides = [side for outcomes in sheet.comparison.of_group(group) if (side := sides_of(outcomes)) is not None]
         if sides:
-            row = SeedRow(
-                group,
-                sheet.trials_url(group),
-                means=[100 * fmean(side.means[place] for side in sides) for place in (0, 1)],
-                families=sum(side.families for side in sides),
-                left_out=sum(side.left_out for side in sides),
-                trials=[sum(side.trials[place] for side in sides) for place in (0, 1)],
-                runs=len(sides),
-            )
-            rows.append(row)
+            rows.append(SeedRow(group, sheet.trials_url(group), sides))
     if not rows:
         absent = (
             "No family of these runs was scored both on its seed instance and on a held-out one. Acquisition against "

@@ -19,7 +19,7 @@ from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.learning.libraries import FILE_KINDS, LibraryNumbers, read_library_numbers
+from benchapp.stats.learning.libraries import FILE_KINDS, LibraryNumbers, LibrarySize, read_library_numbers
 from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
@@ -154,37 +154,24 @@ KIND_KEYS = {kind: kind.lower().replace(".", "_") for kind in FILE_KINDS}
 COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")  # as SkillEvolBench counts the size of a library
 
 
-@dataclass(frozen=True, slots=True)
 class Composition:
-    """The libraries of a group's run added up, as papers count them; of several runs the mean of that."""
+    """The libraries of a group's run added up, as papers count them; of several runs the mean of that. `files`: by
+    kind. `libraries`: of all runs."""
 
-    group: Group
-    url: str
-    files: Mapping[str, float]  # by kind
-    skills: float
-    bytes: float
-    libraries: int  # of all runs
-    runs: int
-
-    @property
-    def total(self) -> float:
-        return sum(self.files.values())
-
-    @property
-    def counted(self) -> float:
-        return sum(self.files[kind] for kind in COUNTED)
+    def __init__(self, group: Group, url: str, clean: Sequence[Sequence[LibrarySize]]) -> None:
+        self.group, self.url, self.runs, self.libraries = group, url, len(clean), sum(map(len, clean))
+        self.files = {
+            kind: fmean(sum(each.files.get(kind, 0) for each in of_run) for of_run in clean) for kind in FILE_KINDS
+        }
+        self.skills = fmean(sum(each.skills for each in of_run) for of_run in clean)
+        self.bytes = fmean(sum(each.bytes for each in of_run) for of_run in clean)
+        self.total, self.counted = sum(self.files.values()), sum(self.files[kind] for kind in COUNTED)
 
 
 def composition(group: Group, url: str, libraries: Mapping[int, LibraryNumbers]) -> Composition | None:
     """Over the runs that have a library that is not tainted; None where none has."""
     clean = [[each for each in libraries[run.pk].sizes if not each.tainted] for run in group.runs]
-    clean = [of_run for of_run in clean if of_run]
-    if not clean:
-        return None
-    files = {kind: fmean(sum(each.files.get(kind, 0) for each in of_run) for of_run in clean) for kind in FILE_KINDS}
-    skills = fmean(sum(each.skills for each in of_run) for of_run in clean)
-    size = fmean(sum(each.bytes for each in of_run) for of_run in clean)
-    return Composition(group, url, files, skills, size, sum(map(len, clean)), len(clean))
+    return Composition(group, url, [of_run for of_run in clean if of_run]) if any(clean) else None
 
 
 KIND_COLUMNS = (
@@ -271,24 +258,14 @@ SIZE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class SizeRow:
-    """One group: its libraries and its value with its interval, as shown."""
+    """One group: its libraries and its value with its interval, as shown. `condition`: what it is called in its
+    panel."""
 
-    panel: str
-    condition: str  # what it is called in its panel
-    whole: Composition
-    cell: MetricCell
-    value: float | None
-    around: Ends | None
-
-    @property
-    def group(self) -> Group:
-        return self.whole.group
-
-    @property
-    def url(self) -> str:
-        return self.whole.url
+    def __init__(self, panel: str, condition: str, whole: Composition, cell: MetricCell) -> None:
+        self.panel, self.condition, self.whole, self.cell = panel, condition, whole, cell
+        self.group, self.url = whole.group, whole.url
+        self.value, self.around = scale_cell(cell)
 
     @property
     def point(self) -> ChartPoint:
@@ -339,8 +316,7 @@ def _list_sizes(
     for group, name in zip(arm.groups, arm.rows, strict=True):
         whole = composition(group, sheet.trials_url(group, metric=metric), libraries)
         if whole is not None and group.condition not in WITHOUT_LIBRARY:
-            cell = sheet.comparison.cell(group, metric)
-            yield SizeRow(arm.title, name, whole, cell, *scale_cell(cell))
+            yield SizeRow(arm.title, name, whole, sheet.comparison.cell(group, metric))
 
 
 def _draw_size(

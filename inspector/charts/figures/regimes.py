@@ -6,7 +6,6 @@ Source: SkillGenBench, figure 4 (pass@3 of two backbones in both settings).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from plotly import graph_objects as go
 
@@ -20,7 +19,7 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.palette import of_group
 from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.drawing.quantities import Ends, difference_unit, scale_value, unit_of
+from inspector.charts.drawing.quantities import difference_unit, scale_value, unit_of
 from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
 from inspector.charts.sheet import ChartSheet, lacks_settings
 from runner.base.text import plural
@@ -28,37 +27,16 @@ from runner.base.text import plural
 NAMES = tuple(SETTINGS.values())
 
 
-@dataclass(frozen=True, slots=True)
 class SettingPair:
     """One method by one author for one agent, task-conditioned first.
     Values as shown, over the tasks scored in both settings."""
 
-    metric: TrialMetric
-    group: Group
-    difference: Difference
-    urls: tuple[str, str]
-
-    @property
-    def label(self) -> str:
-        """Its facts; the condition alone where nobody wrote."""
-        return " · ".join(filter(None, (self.group.condition, self.group.first.author)))
-
-    @property
-    def values(self) -> tuple[float, float]:
-        return scale_value(self.metric, self.difference.own), scale_value(self.metric, self.difference.other)
-
-    @property
-    def delta(self) -> float:
-        return scale_value(self.metric, self.difference.delta)
-
-    @property
-    def around(self) -> Ends | None:
-        found = self.difference.interval
-        return (scale_value(self.metric, found.low), scale_value(self.metric, found.high)) if found else None
-
-    @property
-    def url(self) -> str:
-        return self.urls[0]
+    def __init__(self, metric: TrialMetric, group: Group, difference: Difference, urls: tuple[str, str]) -> None:
+        self.metric, self.group, self.difference, self.urls, self.url = metric, group, difference, urls, urls[0]
+        self.label = " · ".join(filter(None, (group.condition, group.first.author)))  # nobody may have written
+        self.values = scale_value(metric, difference.own), scale_value(metric, difference.other)
+        self.delta, found = scale_value(metric, difference.delta), difference.interval
+        self.around = (scale_value(metric, found.low), scale_value(metric, found.high)) if found else None
 
     def point(self, side: int, place: int) -> ChartPoint:
         apart = f"task-conditioned minus task-agnostic: {render_signed(self.delta)} {difference_unit(self.metric)}"

@@ -64,17 +64,14 @@ CURVE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class CurveRow:
     """One point of a group's line. Shares of a hundred, like a judge's scores."""
 
-    group: str
-    metric: str
-    mean: RoundMean
-    round: int
-    value: float
-    around: Ends | None
-    url: str
+    def __init__(self, group: str, metric: TrialMetric, mean: RoundMean, url: str) -> None:
+        scale = 100.0 if metric.is_share else 1.0
+        self.group, self.metric, self.mean, self.round, self.url = group, metric.name, mean, mean.number, url
+        self.value = mean.value * scale
+        self.around = (mean.around[0] * scale, mean.around[1] * scale) if mean.around else None
 
     @property
     def point(self) -> ChartPoint:
@@ -118,11 +115,7 @@ def _follow(
     bare = sheet.comparison.of_group(start) if start and start.condition == NO_SKILL and not start.is_unfinished else []
     steps = follow_rounds([rounds[run.pk] for run in group.runs], bare, metric)
     url = reverse("experiment-rounds", args=[group.first.experiment.public_id])
-    scale, rows = 100.0 if metric.is_share else 1.0, []
-    for step in steps:
-        around = (step.around[0] * scale, step.around[1] * scale) if step.around else None
-        rows.append(CurveRow(group.label, metric.name, step, step.number, step.value * scale, around, url))
-    return rows
+    return [CurveRow(group.label, metric, step, url) for step in steps]
 
 
 def _list_panels(sheet: ChartSheet, curves: Curves) -> list[LinePanel[tuple[Group, str]]]:

@@ -6,7 +6,6 @@ Source: none of the papers; SkillOpt and GEPA keep these numbers in their logs a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from django.urls import reverse
 from plotly import graph_objects as go
@@ -41,28 +40,13 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Scored:
     """A candidate with its score, and the best score that the gate had accepted by then. What the gate wrote is on
     the library's page: a reviewer may have to code it unseen."""
 
-    run: str
-    of: Candidate
-    score: float | None
-    best: float | None
-    url: str
-
-    @property
-    def decision(self) -> int:
-        return self.of.number
-
-    @property
-    def parent(self) -> int | None:
-        return self.of.parent
-
-    @property
-    def gate(self) -> str:
-        return GATES[self.of.status][0]
+    def __init__(self, run: str, of: Candidate, score: float | None, best: float | None, url: str) -> None:
+        self.run, self.of, self.score, self.best, self.url = run, of, score, best, url
+        self.decision, self.parent, self.gate = of.number, of.parent, GATES[of.status][0]
 
     @property
     def hover(self) -> str:

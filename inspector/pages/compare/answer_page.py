@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
@@ -14,7 +13,7 @@ from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, 
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape, encode
-from benchapp.stats.comparing.answer import AcrossModels, Answer
+from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import drop_iteration, name_condition
 from benchapp.stats.comparing.effects import Effect, difference_in_words
@@ -25,13 +24,14 @@ from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_change, render_metric
-from benchapp.stats.metrics.catalogue import TABLES, MetricName, name_metric
+from benchapp.stats.metrics.catalogue import TABLES, name_metric
+from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts import ABOVE
 from inspector.charts.chart_request import card_of
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import ForestBuilder
-from inspector.pages.compare.results import begin_page, build_permalink, name_baseline
+from inspector.pages.compare.results import Permalink, begin_page, name_baseline
 from inspector.web.text.row_shapes import SETUP
 from runner.base.text import plural
 from runner.protocols.conditions import conditions_without_library
@@ -40,16 +40,15 @@ COUNTED_UP_TO = 60  # trials of a side that are written as k of n; more as a per
 HYPOTHESIS = "group=group.label baseline=baseline.label metric=metric.key p_holm=p sentence difference *interim"
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerHead:
     """`answer` in words. `library`: where the best group's is read, empty where none is best."""
 
-    answer: Answer
-    name: MetricName
-    headline: str
-    lede: str
-    library: str
-    across: tuple[AcrossModels, ...]
+    def __init__(self, sheet: ChartSheet, metric: TrialMetric) -> None:
+        self.answer = Answer(sheet.comparison, metric)
+        self.name = name_metric(metric)
+        self.headline, self.lede = write_headline(self.answer), _write_lede(self.answer)
+        self.library = _find_library(self.answer)
+        self.across = list_across_models(sheet, metric)
 
 
 def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
@@ -62,7 +61,7 @@ def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequen
     regressions = [*choices.but(metric="").pairs(), *covered, ("outcome", "regressions")]
     return {
         **begin_page(comparison, "compare"),
-        "pin": build_permalink(request, comparison),
+        "pin": Permalink(request, comparison),
         "head": head,
         "forest": forest,
         "forest_card": card_of(ABOVE, choices),
@@ -94,7 +93,7 @@ def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHea
     key = sheet.comparison.choices, sheet.table, metric, tuple(group.identity for group in groups)
 
     def draw() -> tuple[AnswerHead | None, dict[str, object] | None]:
-        head = build_head(sheet)
+        head = AnswerHead(sheet, sheet.metric) if sheet.metric else None  # else no metric covers a trial of these runs
         return head, ForestBuilder(sheet, head.answer, groups).build() if head else None
 
     return sheet.comparison.draw(key, draw)
@@ -103,37 +102,29 @@ def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHea
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = read_endings(run for group in groups for run in group.runs)
-    profiles = {group.identity: profile for group, profile in _average_profiles(sheet, groups)}
-    return [
-        {
-            **_group_twin(sheet, group),
+    profiles, comparison = dict(_average_profiles(sheet, groups)), sheet.comparison
+    twins = []
+    for group in groups:
+        baseline, differences = comparison.groups.baseline_of(group), dict[str, object]()
+        for metric in sheet.metrics if baseline else ():
+            difference = judge_difference(comparison, group, metric)
+            if baseline and difference is not None:
+                relative = metric.relate(difference.own, difference.other)
+                sentence = difference_in_words(difference, group, baseline, metric)
+                differences[metric.key] = {**encode(difference), "relative": relative, "sentence": sentence}
+        twin = {
+            **GROUP.read(group),
+            "trials": comparison.tally(group),
+            "runs": group.runs,
+            "baseline": baseline.label if baseline else None,
+            "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
+            "differences": differences,
             "pass_at_k": passes.get(group.identity),
-            "skill_profile": profiles.get(group.identity),
+            "skill_profile": profiles.get(group),
             "endings": sum((endings[run.pk] for run in group.runs), Endings()),
         }
-        for group in groups
-    ]
-
-
-def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
-    comparison = sheet.comparison
-    baseline = comparison.groups.baseline_of(group)
-    return {
-        **GROUP.read(group),
-        "trials": comparison.tally(group),
-        "runs": group.runs,
-        "baseline": baseline.label if baseline else None,
-        "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
-        "differences": {
-            metric.key: {
-                **encode(difference),
-                "relative": metric.relate(difference.own, difference.other),
-                "sentence": difference_in_words(difference, group, baseline, metric),
-            }
-            for metric in sheet.metrics
-            if baseline and (difference := judge_difference(comparison, group, metric)) is not None
-        },
-    }
+        twins.append(twin)
+    return twins
 
 
 def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
@@ -149,7 +140,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
     return {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": build_permalink(request, comparison),
+        "pin": Permalink(request, comparison),
         "fingerprint": comparison.fingerprint,
         "scripted": comparison.scripted,
         "runs": len(comparison.runs),
@@ -208,21 +199,6 @@ def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
 
 
 # --- the head: what the numbers answer, in words ----------------------------------------------------------------------
-
-
-def build_head(sheet: ChartSheet) -> AnswerHead | None:
-    """Build the head of the page. None if no metric covers a trial of these runs."""
-    if sheet.metric is None:
-        return None
-    answer = Answer(sheet.comparison, sheet.metric)
-    return AnswerHead(
-        answer,
-        name_metric(sheet.metric),
-        write_headline(answer),
-        _write_lede(answer),
-        _find_library(answer),
-        tuple(list_across_models(sheet, sheet.metric)),
-    )
 
 
 def write_headline(answer: Answer) -> str:

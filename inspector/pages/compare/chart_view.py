@@ -15,7 +15,7 @@ from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, te
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.results import build_permalink, read_parent
+from inspector.pages.compare.results import Permalink, read_parent
 from inspector.pages.people.comments import count_chart_comments
 from inspector.web.responses import PathLink, attach, is_published, render_page, wants_fragment
 
@@ -32,7 +32,7 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
     comparison, drawing = sheet.comparison, drawn_chart.drawing
     # Whose scores the chart shows: its notes name the judge then.
     judge = comparison.judge if comparison.judged_by in drawing.notes else None
-    pin = build_permalink(request, comparison)
+    pin = Permalink(request, comparison)
     links = [PathLink(row.url) if row.url else None for row in drawing.table.rows]
     rows = [{**record, "url": link} for record, link in zip(drawing.table.records(), links, strict=True)]
     data = {

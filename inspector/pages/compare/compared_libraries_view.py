@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from urllib.parse import quote_plus, urlencode
 
@@ -22,10 +22,10 @@ from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import Rate, pooled_interval
 from benchapp.stats.learning.libraries import FILE_KINDS, Churn, LibrarySize, read_library_numbers
-from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
-from benchapp.stats.metrics.catalogue import MetricName, name_metric
+from benchapp.stats.learning.reuse import PhaseReuse, Reuse, reuse
+from benchapp.stats.metrics.catalogue import name_metric
 from inspector.charts import OF_PAGES
-from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.chart_request import Gallery, sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
@@ -48,30 +48,24 @@ GROUPS_PER_PAGE = 25
 LATER = (Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)  # trials that a finished library was carried to
 
 
-@dataclass(frozen=True, slots=True)
 class GroupSuspects:
-    """The lines that a group's failed trials read.
-    `judged`: where the group is worst; None if nothing was compared or nothing got worse."""
+    """The lines that a group's failed trials read. Kept with the comparison: a run that changes makes another one.
 
-    group: Group
-    judged: JudgedGroup | None
-    found: tuple[SuspectLines, ...]
-    total: int
-    runs_left_out: int
-    tested: Sequence[Tested]  # newest first
+    `judged`: where the group is worst; None if nothing was compared or nothing got worse. `closed`: runs whose
+    libraries the reader may not see. `rows`: the suspects, each with the address of a probe (empty if nothing can be
+    probed) and the result of its newest probe."""
 
-    @property
-    def metric(self) -> MetricName | None:
-        return name_metric(self.judged.metric) if self.judged else None
-
-    @property
-    def has_alike(self) -> bool:
-        return not all(each.is_apart for each in self.found)
+    def __init__(self, sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]) -> None:
+        runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
+        key = "suspects", group.identity, tuple(run.pk for run in runs)
+        ranked = sheet.comparison.draw(key, lambda: rank_suspects(runs))
+        self.group, self.judged, self.metric = group, judged, name_metric(judged.metric) if judged else None
+        self.found, self.total, self.runs_left_out = ranked[:SHOWN], len(ranked), max(0, group.replicates - len(runs))
+        self.has_alike = not all(each.is_apart for each in self.found)
+        self.tested = _read_tested(runs)  # newest first
 
     @property
     def rows(self) -> list[tuple[SuspectLines, str, ProbeResult | None]]:
-        """Return the suspects, each with the address of a probe (empty if nothing can be probed) and the result of
-        its newest probe."""
         rows = []
         for found in self.found:
             places = [(place, line.text) for line in found.lines for place in line.places]
@@ -90,7 +84,7 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     asked: list[tuple[Group, JudgedGroup | None]] = [(each.group, each) for each in worse]
     asked = asked or [(group, None) for group in sheet.groups if group.condition not in bare]
     closed = frozenset(review_access(request).closed_runs().values_list("pk", flat=True))
-    groups = [_read_suspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
+    groups = [GroupSuspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
     data = {
         "choices": comparison.choices.pairs(),
         "problems": sheet.problems,
@@ -126,18 +120,6 @@ def write_probe_address(suspects: SuspectLines) -> str:
     return f"{reverse('probe', args=[place.run.public_id])}?{urlencode(pairs)}"
 
 
-def _read_suspects(
-    sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]
-) -> GroupSuspects:
-    """Read the suspect lines. Kept with the comparison: a run that changes makes another one.
-    `closed`: runs whose libraries the reader may not see."""
-    runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
-    key = "suspects", group.identity, tuple(run.pk for run in runs)
-    ranked = sheet.comparison.draw(key, lambda: rank_suspects(runs))
-    left_out = max(0, group.replicates - len(runs))
-    return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(runs))
-
-
 def _read_tested(runs: Sequence[Run]) -> list[Tested]:
     """Read the newest probes that took lines of a decision back and were tested."""
     about = Probe.objects.not_deleted().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
@@ -165,14 +147,12 @@ SUSPECTS = JsonShape(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class GroupLibraries(Shaped):
-    """The libraries of one group, its replicates added up, without tainted episodes."""
+    """The libraries of one group, its replicates added up, without tainted episodes.
 
-    group: Group
-    libraries: tuple[LibrarySize, ...]
-    churn: tuple[Churn, ...]
-    reuse: tuple[Reuse, ...]
+    `files`: kind -> files, in the order of FILE_KINDS, without kinds that have no file. `later`: trials that were given
+    the finished library. `answers`: how many answers of the author changed the library, and how many there are.
+    `is_library`: it has something to show; a condition without skills has empty libraries that nobody wrote to."""
 
     json_shape = JsonShape(
         "label=group.label runs=group.runs",
@@ -187,46 +167,24 @@ class GroupLibraries(Shaped):
         ("never_read", lambda each: JsonShape("skill mounted").read_all(each.never_read)),
     )
 
-    @property
-    def is_library(self) -> bool:
-        """Does it have anything to show? A condition without skills has empty libraries that nobody wrote to."""
-        return bool(self.skills or self.decisions)
-
-    @property
-    def skills(self) -> int:
-        return sum(library.skills for library in self.libraries)
-
-    @property
-    def files(self) -> list[tuple[str, int]]:
-        """Return kind -> files, in the order of FILE_KINDS, without kinds that have no file."""
-        total: Counter[str] = Counter()
-        for library in self.libraries:
-            total.update(library.files)
-        return [(kind, total[kind]) for kind in FILE_KINDS if total[kind]]
-
-    @property
-    def decisions(self) -> list[tuple[str, int]]:
-        total: Counter[str] = Counter()
-        for of_run in self.churn:
-            total.update(of_run.decisions)
-        return [(status.value, total[status.value]) for status in DecisionStatus if total[status.value]]
-
-    @property
-    def created(self) -> int:
-        return sum(of_run.created for of_run in self.churn)
-
-    @property
-    def deleted(self) -> int:
-        return sum(of_run.deleted for of_run in self.churn)
-
-    @property
-    def lines(self) -> tuple[int, int]:
-        return sum(each.lines_added for each in self.churn), sum(each.lines_removed for each in self.churn)
-
-    @property
-    def later(self) -> PhaseReuse:
-        """Return the trials that were given the finished library."""
-        return _add_up(*self.reuse)
+    def __init__(
+        self, group: Group, libraries: Sequence[LibrarySize], churn: Sequence[Churn], uses: Sequence[Reuse]
+    ) -> None:
+        self.group, self.libraries, self.reuse = group, libraries, uses
+        files, decisions = Counter[str](), Counter[str]()
+        for library in libraries:
+            files.update(library.files)
+        for of_run in churn:
+            decisions.update(of_run.decisions)
+        self.skills = sum(library.skills for library in libraries)
+        self.files = [(kind, files[kind]) for kind in FILE_KINDS if files[kind]]
+        self.decisions = [(each.value, decisions[each.value]) for each in DecisionStatus if decisions[each.value]]
+        self.answers = decisions[DecisionStatus.APPLIED.value], sum(count for _, count in self.decisions)
+        self.created, self.deleted = sum(each.created for each in churn), sum(each.deleted for each in churn)
+        self.lines = sum(each.lines_added for each in churn), sum(each.lines_removed for each in churn)
+        self.later = _add_up(*uses)
+        self.never_read = [skill for of_run in uses for skill in of_run.never_read]
+        self.is_library = bool(self.skills or self.decisions)
 
     @property
     def drawn(self) -> SafeString:
@@ -239,16 +197,6 @@ class GroupLibraries(Shaped):
         ends = pooled_interval([Rate(each.read_own, each.mounted) for each in counts if each.mounted])
         label = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
         return draw_share(self.group.condition, share, ends, label)
-
-    @property
-    def answers(self) -> tuple[int, int]:
-        """Return how many answers of the author changed the library, and how many there are."""
-        found = dict(self.decisions)
-        return found.get(DecisionStatus.APPLIED.value, 0), sum(found.values())
-
-    @property
-    def never_read(self) -> list[SkillReuse]:
-        return [skill for of_run in self.reuse for skill in of_run.never_read]
 
 
 def _add_up(*runs: Reuse) -> PhaseReuse:
@@ -268,7 +216,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
         **begin_page(comparison, "compare-libraries"),
         "shown": libraries,
         "answer": _answer(libraries),
-        "gallery": build_gallery(OF_PAGES["compare-libraries"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-libraries"], sheet),
         "without": sum(not each.is_library for each in shown),
     }
     return render_page(
@@ -304,9 +252,9 @@ def _of_groups(groups: Sequence[Group], as_of: datetime | None, access: ReviewAc
     return [
         GroupLibraries(
             group,
-            tuple(size for run in group.runs for size in libraries[run.pk].sizes if not size.tainted),
-            tuple(libraries[run.pk].churn for run in group.runs),
-            tuple(uses[run.pk] for run in group.runs),
+            [size for run in group.runs for size in libraries[run.pk].sizes if not size.tainted],
+            [libraries[run.pk].churn for run in group.runs],
+            [uses[run.pk] for run in group.runs],
         )
         for group in groups
     ]

@@ -98,8 +98,14 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         unknown = {"title": "This address contains something unknown"}
         return render_page(request, PAGE, data=data, context=unknown, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
-    tally = _tally(trials, choices)
-    key = sort.lstrip("-")
+    passed, failed = success_is(True, choices), success_is(False, choices)  # as the record had it at the pin
+    counts = trials.aggregate(
+        total=Count("pk"),
+        done=Count("pk", filter=Q(is_done=True)),
+        scored=Count("pk", filter=passed | failed),
+        passed=Count("pk", filter=passed),
+    )
+    tally, key = TrialTally(**counts), sort.lstrip("-")
     in_order = trials.order_by(*sort_unknown_last(TRIAL_COLUMNS[key][2:] if key else (), sort), "pk")
     page: Page[Trial] = paginate(request, _TrialTotals(in_order, tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices, read_reasons(page, cast(User, request.user))))
@@ -155,18 +161,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "pin": {"permalink": request.build_absolute_uri(f"?{_address(choices.but(as_of=as_of), narrowing)}")},
     }
     return render_page(request, PAGE, data=data, context=context, page=page, as_json=as_json)
-
-
-def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
-    """Count by success, as the record had it at the pin."""
-    passed, failed = success_is(True, choices), success_is(False, choices)
-    counts = trials.aggregate(
-        total=Count("pk"),
-        done=Count("pk", filter=Q(is_done=True)),
-        scored=Count("pk", filter=passed | failed),
-        passed=Count("pk", filter=passed),
-    )
-    return TrialTally(**counts)
 
 
 def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:

@@ -35,7 +35,7 @@ from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.lanes import draw_share
-from inspector.pages.compare.results import begin_page, build_permalink
+from inspector.pages.compare.results import Permalink, begin_page
 from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.subject import review_access
 
@@ -85,7 +85,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
         "choices": choices.pairs(),
         "problems": sheet.problems,
-        "pin": build_permalink(request, comparison),
+        "pin": Permalink(request, comparison),
         "scripted": comparison.scripted,
         "rules_version": CLASSES_VERSION,
         "classes": COLUMNS,

@@ -6,7 +6,6 @@ columns."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from django.utils.html import escape
@@ -34,26 +33,19 @@ FEW = 10  # scored trials: below it k of n, since a percentage would pretend to 
 BAR_HEIGHT = 26  # px
 
 
-@dataclass(frozen=True, slots=True)
 class PointAxis:
-    """From `low` to `high` in the unit of the difference: points for shares."""
+    """From `low` to `high` in the unit of the difference: points for shares. Wide enough for every value, with about
+    five round ticks: 1, 2 or 5 times a power of ten apart."""
 
-    low: float
-    high: float
-    ticks: tuple[float, ...] = ()
-
-    @classmethod
-    def spanning(cls, values: Sequence[float]) -> PointAxis:
-        """Return an axis wide enough for every value, with about five round ticks: 1, 2 or 5 times a power of ten
-        apart."""
+    def __init__(self, values: Sequence[float]) -> None:
         low, high = min(values), max(values)
         about, step = (high - low) / TICKS, 1.0
         if about > 0:
             power = 10.0 ** floor(log10(about))
             step = next(power * part for part in (1, 2, 5, 10) if power * part >= about * 0.999)
         room = ROOM * (high - low) or 1.0
-        low, high = low - room, high + room
-        return cls(low, high, tuple(step * place for place in range(ceil(low / step), floor(high / step) + 1)))
+        self.low, self.high = low - room, high + room
+        self.ticks = [step * place for place in range(ceil(self.low / step), floor(self.high / step) + 1)]
 
     def share(self, value: float) -> float:
         """Return a value's place in percent of the width."""
@@ -101,7 +93,7 @@ class ForestBuilder:
         self.covered = [group for group in groups if self.comparison.cell(group, self.metric).rate.planned]
         self.judged = {each.group.identity: each for each in answer.judged}
         self.printed = self._list_printed() if self.judged else {}
-        self.axis = PointAxis.spanning([0.0, *self._list_ends()])
+        self.axis = PointAxis([0.0, *self._list_ends()])
         self.are_uneven = len({group.replicates for group in self.comparison.groups.all}) > 1
         self.endings = read_endings(run for group in self.covered for run in group.runs)
         self.others = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -20,16 +19,13 @@ from inspector.web.responses import link_to
 RUNS_PER_PAGE = 25
 
 
-@dataclass(frozen=True, slots=True)
 class MemberRun:
-    """A run as the list of members shows it."""
+    """A run as the list of members shows it. `rewards`: trials that have one."""
 
-    run: Run
-    tally: TrialTally
-    spent: Spending
-    mean_reward: float | None
-    rewards: int  # trials that have one
-    endings: Endings
+    def __init__(self, run: Run, outcomes: Outcomes, spent: Spending, endings: Endings) -> None:
+        self.run, self.tally, self.spent, self.endings = run, TrialTally.of(outcomes), spent, endings
+        known = outcomes.reward[~np.isnan(outcomes.reward)]
+        self.mean_reward, self.rewards = float(known.mean()) if len(known) else None, len(known)
 
 
 def build_members(
@@ -37,13 +33,7 @@ def build_members(
 ) -> list[MemberRun]:
     """Read what was spent, as the record knew it at `as_of`."""
     spending, endings = spending_of(runs, as_of), read_endings(runs)
-    members = []
-    for run in runs:
-        rewards = outcomes[run.pk].reward[~np.isnan(outcomes[run.pk].reward)]
-        mean = float(rewards.mean()) if len(rewards) else None
-        tally, spent = TrialTally.of(outcomes[run.pk]), spending[run.pk].agent
-        members.append(MemberRun(run, tally, spent, mean, len(rewards), endings[run.pk]))
-    return members
+    return [MemberRun(run, outcomes[run.pk], spending[run.pk].agent, endings[run.pk]) for run in runs]
 
 
 MEMBER = JsonShape(

@@ -152,7 +152,7 @@ def draw_lanes(layout: Layout, column: int) -> tuple[str, list[PrintedLane], Poi
     rows: dict[tuple[str, ...], list[tuple[int, Number]]] = {}
     for line, number in numbers:
         rows.setdefault(tuple(number[name] for name in fields), []).append((line, number))
-    axis = PointAxis.spanning([number["value"] for _, number in numbers])
+    axis = PointAxis([number["value"] for _, number in numbers])
     shared = _find_bare(number for key, row in rows.items() if not any(key) for _, number in row)
     unnamed = "All models" if fields[:1] == ["model"] else "All"
     lanes = []

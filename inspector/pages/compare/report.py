@@ -28,7 +28,7 @@ from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.answer_page import build_head
+from inspector.pages.compare.answer_page import AnswerHead
 from inspector.pages.compare.chart_view import build_table
 from inspector.pages.compare.lanes import ForestBuilder, list_run_metrics
 from inspector.pages.compare.results import name_comparison
@@ -56,7 +56,7 @@ def _build_context(
 ) -> dict[str, object]:
     made_at = timezone.now()
     sheet = build_sheet(choices)
-    head = None if saved else build_head(sheet)  # a declared set has its own answers
+    head = AnswerHead(sheet, sheet.metric) if sheet.metric and not saved else None  # a declared set has its own answers
     forest = None
     if sheet.metric:
         answer = head.answer if head else Answer(sheet.comparison, sheet.metric)

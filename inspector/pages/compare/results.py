@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from django.http import HttpRequest
@@ -48,42 +46,26 @@ OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
 MOST_NAMED = 3  # suites and models in the head
 
 
-@dataclass(frozen=True, slots=True)
 class Permalink(Shaped):
     """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are
     left out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than
     those the link was made with, although nothing came later that could be left out: something was deleted or edited
     since."""
 
-    as_of: datetime | None
-    added: int
-    revised: int
-    differs: bool
-    query: str
-    permalink: str
-    live: str
-    unfinished: str
-
     json_shape = JsonShape(
         "as_of runs_added_since=added trials_revised_since=revised numbers_differ=differs unfinished? permalink"
     )
 
-
-def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permalink:
-    choices = comparison.choices
-    query = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
-    # The page's own path, also when its twin was asked for.
-    path = f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path
-    return Permalink(
-        as_of=choices.as_of,
-        added=count_added_since(choices),
-        revised=comparison.revised,
-        differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
-        query=query,
-        permalink=request.build_absolute_uri(f"{path}?{query}"),
-        live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
-        unfinished=comparison.unfinished,
-    )
+    def __init__(self, request: HttpRequest, comparison: GroupComparison) -> None:
+        choices = comparison.choices
+        self.as_of, self.added, self.revised = choices.as_of, count_added_since(choices), comparison.revised
+        self.differs = bool(choices.seen) and choices.seen != comparison.fingerprint
+        self.unfinished = comparison.unfinished
+        self.query = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
+        # The page's own path, also when its twin was asked for.
+        path = f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path
+        self.permalink = request.build_absolute_uri(f"{path}?{self.query}")
+        self.live = f"{request.path}?{choices.but(as_of=None, seen='').query()}"
 
 
 def read_parent(choices: Choices) -> Experiment | None:
@@ -143,7 +125,7 @@ def begin_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
     return {
         "choices": sheet.comparison.choices.pairs(),
         "problems": sheet.problems,
-        "pin": build_permalink(request, sheet.comparison),
+        "pin": Permalink(request, sheet.comparison),
         "scripted": sheet.comparison.scripted,
     }
 

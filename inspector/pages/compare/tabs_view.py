@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from django.core.paginator import Page
@@ -30,7 +31,7 @@ from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from inspector.charts import OF_PAGES
-from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.chart_request import Gallery, sheet_of
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
 from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
@@ -53,33 +54,22 @@ SOURCES = {
 ITEMS_PER_PAGE = 60
 
 
-@dataclass(frozen=True, slots=True)
 class TaskCell:
     """The trials of one task in one group."""
 
-    group: Group
-    squares: tuple[Square, ...]
-
-    @property
-    def passed(self) -> int:
-        return sum(square.success is True for square in self.squares)
-
-    @property
-    def scored(self) -> int:
-        return sum(square.success is not None for square in self.squares)
-
-    @property
-    def is_drawn(self) -> bool:
-        return 0 < len(self.squares) <= MOST_SQUARES
+    def __init__(self, group: Group, squares: list[Square]) -> None:
+        self.group, self.squares = group, squares
+        self.passed = sum(square.success is True for square in squares)
+        self.scored = sum(square.success is not None for square in squares)
+        self.is_drawn = 0 < len(squares) <= MOST_SQUARES
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(NamedTuple):
     """`gain`: of the best condition over its baseline, in the metric's unit;
     None where the two do not share the task. `change`: that in words."""
 
     task: Task
-    cells: tuple[TaskCell, ...]
+    cells: list[TaskCell]
     gain: float | None
     change: str
 
@@ -122,7 +112,7 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": rows,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "trial_address": address_of_any_trial(),
-        "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-where"], sheet),
     }
     return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
 
@@ -160,7 +150,7 @@ def _read_rows(
     return [
         TaskRow(
             task,
-            tuple(TaskCell(group, tuple(found.get((task.pk, group.identity), ()))) for group in groups),
+            [TaskCell(group, found.get((task.pk, group.identity), [])) for group in groups],
             gain := gains.get(task.pk),
             "" if gain is None else render_change(gain, metric.unit).removesuffix(".0"),
         )
@@ -177,14 +167,8 @@ def _write_answer(best: JudgedGroup | None, gains: Mapping[int, float]) -> str:
     return f"{who} gains on {more} of {len(gains)} {tasks} and loses on {less or 'none'}."
 
 
-@dataclass(frozen=True, slots=True)
 class ReplayedGroup(Shaped):
     """A group that replayed something. `squares`: each cell of its 2x2 against acquisition, with its list of trials."""
-
-    group: Group
-    replay: ReplayResult
-    squares: Mapping[str, Mapping[str, object]]
-    drawn: SafeString
 
     json_shape = JsonShape(
         "label=group.label runs=group.runs",
@@ -193,6 +177,15 @@ class ReplayedGroup(Shaped):
         "minus=replay.label net_recovery=replay.net_recovery net_regression=replay.net_regression",
         "net_lift=replay.net_lift",
     )
+
+    def __init__(self, sheet: ChartSheet, group: Group, replay: ReplayResult, axis: tuple[float, float]) -> None:
+        self.group, self.replay, own = group, replay, replay.own
+        self.squares = {
+            cell: {"count": len(getattr(own, cell)), "url": sheet.trials_url(group, replay=cell)} for cell in CELLS
+        }
+        label = f"{len(own.fail_pass)} fixed, {len(own.pass_fail)} broken, of {own.total}"
+        luck = _share_sides(replay.placebo) if replay.placebo else None
+        self.drawn = draw_two_sided(axis, group.condition, _share_sides(own), luck, label)
 
 
 def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -203,7 +196,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     results = [replays[group] for group in page]
     sides = [_share_sides(pairs) for each in results for pairs in (each.own, each.placebo) if pairs]
     axis = (ROOM * max([LEAST, *(broke for broke, _ in sides)]), ROOM * max([LEAST, *(fixed for _, fixed in sides)]))
-    shown = [_build_replayed(sheet, group, replays[group], axis) for group in page]
+    shown = [ReplayedGroup(sheet, group, replays[group], axis) for group in page]
     noise = comparison.noise
     data = {**begin_twin(request, sheet), "noise": noise, "groups": shown}
     context = {
@@ -219,17 +212,6 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "not_replayed": len(comparison.groups.all) - len(replays),
     }
     return render_page(request, "compare/compare_replay.html", data=data, context=context, page=page, as_json=as_json)
-
-
-def _build_replayed(sheet: ChartSheet, group: Group, result: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
-    squares = {
-        cell: {"count": len(getattr(result.own, cell)), "url": sheet.trials_url(group, replay=cell)} for cell in CELLS
-    }
-    label = f"{len(result.own.fail_pass)} fixed, {len(result.own.pass_fail)} broken, of {result.own.total}"
-    luck = _share_sides(result.placebo) if result.placebo else None
-    return ReplayedGroup(
-        group, result, squares, draw_two_sided(axis, group.condition, _share_sides(result.own), luck, label)
-    )
 
 
 def _share_sides(pairs: ReplayPairs) -> tuple[float, float]:
@@ -321,7 +303,7 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": rows,
         "answer": _compare_costs(comparison, rows),
         "estimated": whole and {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")},
-        "gallery": build_gallery(OF_PAGES["compare-cost"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-cost"], sheet),
     }
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 

@@ -13,16 +13,9 @@ from django.utils import timezone
 from benchapp.drafting.draft_suites import Readiness, ReadinessCheck, TaskReadiness, read_readiness
 from benchapp.experiments.work.progress import workforce
 from benchapp.models import Draft, DraftStep
-from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
-from inspector.pages.drafts.drafted_steps import (
-    DraftedFile,
-    DraftedStep,
-    group_files,
-    list_files,
-    order_by_effect,
-    read_steps,
-)
+from inspector.pages.drafts.drafted_steps import group_files, list_files, order_by_effect, read_steps
 from inspector.web.responses import PathLink
 from runner.base.text import plural
 from runner.base.var_folder import MANAGE
@@ -97,56 +90,33 @@ class DraftState(Shaped):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ShownDraft(Shaped):
-    """All that its page shows."""
+    """All that its page shows of a draft, whose head, suites and people must be loaded.
 
-    row: Draft
-    steps: tuple[DraftedStep, ...]
-    files: tuple[DraftedFile, ...]
-    tasks: tuple[DraftedTask, ...]
+    `spent`: the sums of what is known; None if nothing is. `is_tried`: its files are under trial as they are now; else
+    no check leads anywhere yet. `is_edited`: a person changed files after the last answer, so that the loop may find
+    something to ask again."""
 
-    @property
-    def loop(self) -> tuple[str, str]:
-        return LOOP_WORDS[Loop(self.row.loop)]
-
-    @property
-    def brief(self) -> Mapping[str, object]:
-        return self.row.brief if isinstance(self.row.brief, dict) else {}
-
-    @property
-    def groups(self) -> list[tuple[str, list[DraftedFile]]]:
-        return list(group_files(self.files).items())
-
-    @property
-    def answers(self) -> list[DraftStep]:
-        return [step.row for step in self.steps if step.row.kind == DraftStep.Kind.ANSWER]
-
-    @property
-    def stand_ins(self) -> frozenset[StandIn]:
-        return join_stand_ins(self.answers)
-
-    @property
-    def spent(self) -> dict[str, float | None]:
-        """Return the sums of what is known; None if nothing is."""
+    def __init__(self, row: Draft) -> None:
+        self.row, self.loop = row, LOOP_WORDS[Loop(row.loop)]
+        self.brief: Mapping[str, object] = row.brief if isinstance(row.brief, dict) else {}
+        self.steps = read_steps(row)
+        self.files = list_files(self.steps)
+        self.groups = list(group_files(self.files).items())
+        self.tasks = []
+        for ready in read_readiness(row):
+            mine = [file.path for file in self.files if file.path.startswith(f"tasks/{ready.key}/")]
+            instruction = f"tasks/{ready.key}/instruction.md"
+            self.tasks.append(DraftedTask(ready, len(mine), instruction if instruction in mine else ""))
+        self.answers = [step.row for step in self.steps if step.row.kind == DraftStep.Kind.ANSWER]
+        self.stand_ins = join_stand_ins(self.answers)
         names = ("input_tokens", "output_tokens", "cost_usd")
-        known = {name: [value for row in self.answers if (value := getattr(row, name)) is not None] for name in names}
-        return {name: sum(found) if found else None for name, found in known.items()}
-
-    @property
-    def ready(self) -> list[DraftedTask]:
-        return [task for task in self.tasks if task.ready.is_ready]
-
-    @property
-    def is_tried(self) -> bool:
-        """Are its files under trial as they are now? Else no check leads anywhere yet."""
-        return self.row.suite is not None and any(task.ready.screening.url for task in self.tasks)
-
-    @property
-    def is_edited(self) -> bool:
-        """Did a person change files after the last answer, so that the loop may find something to ask again?"""
+        known = {name: [value for each in self.answers if (value := getattr(each, name)) is not None] for name in names}
+        self.spent = {name: sum(found) if found else None for name, found in known.items()}
+        self.ready = [task for task in self.tasks if task.ready.is_ready]
+        self.is_tried = row.suite is not None and any(task.ready.screening.url for task in self.tasks)
         changed = [step for step in order_by_effect(self.steps) if step.changes]
-        return bool(changed) and changed[-1].is_edit
+        self.is_edited = bool(changed) and changed[-1].is_edit
 
     @property
     def state(self) -> DraftState:
@@ -157,18 +127,6 @@ class ShownDraft(Shaped):
             waits = f"Continue, or change its files first. {rest.says if self.tasks else ''}".strip()
             return DraftState("Stopped.", waits, (CONTINUE, *rest.acts), rest.may_admit, self.row.reason)
         return replace(rest, acts=(*rest.acts, CONTINUE)) if self.is_edited else rest
-
-
-def read_draft(row: Draft) -> ShownDraft:
-    """Read a draft for its page. Its head, suites and people must be loaded."""
-    steps = read_steps(row)
-    files = list_files(steps)
-    tasks = []
-    for ready in read_readiness(row):
-        mine = [file.path for file in files if file.path.startswith(f"tasks/{ready.key}/")]
-        instruction = f"tasks/{ready.key}/instruction.md"
-        tasks.append(DraftedTask(ready, len(mine), instruction if instruction in mine else ""))
-    return ShownDraft(row, tuple(steps), tuple(files), tuple(tasks))
 
 
 def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:

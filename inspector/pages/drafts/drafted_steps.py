@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.models import Draft, DraftStep
-from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.pages.library.changes import FileChange, Version, Versions, compare_versions, read_versions
 from inspector.web.responses import PageLink
@@ -22,12 +21,11 @@ FEW_PATHS = 3
 FOLDERS = {"tasks": 2, "skills": 2}  # parts of a path that name the group it is in; of others the first
 
 
-@dataclass(frozen=True, slots=True)
 class DraftedStep(Shaped):
-    """`changes`: files that differ between its two states."""
-
-    row: DraftStep
-    changes: tuple[FileChange, ...]
+    """`changes`: files that differ between its two states. `title`: the role that answered, or what a person did.
+    `is_verdict`: it is a critic's, whose words say more than the summary made of them. `places`: where its changes are:
+    a few paths, else their groups. `by_status`: ("added", its files), then changed and removed ones, without empty
+    lists."""
 
     json_shape = JsonShape(
         "number=row.number kind=row.kind status=row.status key=row.key? role=row.role? by model?",
@@ -38,50 +36,20 @@ class DraftedStep(Shaped):
         ("url", lambda step: PageLink("draft-step-json", step.row.draft.public_id, step.row.number)),
     )
 
-    @property
-    def title(self) -> str:
-        """Return what happened: the role that answered, or what a person did."""
-        if self.row.kind == DraftStep.Kind.ANSWER:
-            return self.row.role.replace("-", " ").capitalize() or "Answer"
-        return KINDS[DraftStep.Kind(self.row.kind)]
-
-    @property
-    def by(self) -> str | None:
-        return self.row.by.get_username() if self.row.by else None
-
-    @property
-    def model(self) -> str:
-        return self.row.model
-
-    @property
-    def is_edit(self) -> bool:
-        return self.row.kind == DraftStep.Kind.EDIT
-
-    @property
-    def is_verdict(self) -> bool:
-        """Is it a critic's? Its words say more than the summary made of them."""
-        return self.row.accepts is not None and bool(self.row.words)
-
-    @property
-    def places(self) -> list[str]:
-        """Return where its changes are: a few paths, else their groups."""
-        paths = [change.path for change in self.changes]
-        return paths if len(paths) <= FEW_PATHS else list(dict.fromkeys(_group_of(path) or path for path in paths))
-
-    @property
-    def has_call(self) -> bool:
-        return self.row.request_id is not None
-
-    @property
-    def stand_ins(self) -> frozenset[StandIn]:
-        return self.row.stand_ins
-
-    @property
-    def by_status(self) -> list[tuple[str, list[FileChange]]]:
-        """Return ("added", its files), then changed and removed ones, without empty lists."""
+    def __init__(self, row: DraftStep, changes: Sequence[FileChange]) -> None:
+        self.row, self.changes, self.model, self.stand_ins = row, changes, row.model, row.stand_ins
+        is_answer = row.kind == DraftStep.Kind.ANSWER
+        role = row.role.replace("-", " ").capitalize() or "Answer"
+        self.title = role if is_answer else KINDS[DraftStep.Kind(row.kind)]
+        self.by = row.by.get_username() if row.by else None
+        self.is_edit, self.has_call = row.kind == DraftStep.Kind.EDIT, row.request_id is not None
+        self.is_verdict = row.accepts is not None and bool(row.words)
+        self.places = [change.path for change in changes]
+        if len(self.places) > FEW_PATHS:
+            self.places = list(dict.fromkeys(_group_of(path) or path for path in self.places))
         words = {"A": "added", "M": "changed", "R": "renamed", "D": "removed"}
-        found = [(word, [each for each in self.changes if each.status == status]) for status, word in words.items()]
-        return [each for each in found if each[1]]
+        found = [(word, [each for each in changes if each.status == status]) for status, word in words.items()]
+        self.by_status = [each for each in found if each[1]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +73,7 @@ def read_steps(draft: Draft) -> list[DraftedStep]:
     rows = list(draft.steps.select_related("by", "before", "after", "draft"))
     snapshots = [each for row in rows for each in (row.before, row.after)]
     states = dict(zip((each.pk for each in snapshots), read_versions(*snapshots), strict=True))
-    return [DraftedStep(row, tuple(_compare(states[row.before_id], states[row.after_id]))) for row in rows]
+    return [DraftedStep(row, _compare(states[row.before_id], states[row.after_id])) for row in rows]
 
 
 def _compare(before: Versions, after: Versions) -> list[FileChange]:

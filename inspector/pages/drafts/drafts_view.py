@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from uuid import UUID
 
@@ -22,10 +22,10 @@ from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Blob, Draft, DraftStep, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.record.textual_change import is_binary
-from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, describe_waiting, read_draft
-from inspector.pages.drafts.drafted_steps import DraftedStep, read_steps
+from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, ShownDraft, describe_waiting
+from inspector.pages.drafts.drafted_steps import read_steps
 from inspector.pages.launch.launch_steps import Option, list_models, list_suite_options
-from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.author_call import MAX_SECTION, Prompt, Reply
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
@@ -69,24 +69,33 @@ START = {
     "begin": "",
 }
 STATUS_WORDS = {Draft.Status.WAITING: "running", Draft.Status.DONE: "drafted", Draft.Status.STOPPED: "stopped"}
+COUNTED = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
+TOTALS_OF = attrgetter(*COUNTED, "cost")
 
 
-@dataclass(frozen=True, slots=True)
 class OpenedFile(Shaped):
-    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`:
-    those that changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
+    """A file, also at a path that the head lacks: somebody may add it. ValueError if no file can have this path.
 
-    path: str
-    head: str
-    exists: bool
-    size: int
-    text: str | None
-    steps: tuple[DraftedStep, ...]
-    typed: tuple[ShownFile, ...] = field(default=())
+    `text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`: those
+    that changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
 
     json_shape = JsonShape(
         "path head exists bytes=size text", ("steps", lambda file: [step.row.number for step in file.steps])
     )
+
+    def __init__(self, draft: Draft, path: str, typed: str | None = None) -> None:
+        check_relative(path)
+        if len(path) > MAX_PATH or not path.isprintable():
+            raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
+        self.path, self.head = path, draft.head.digest
+        self.steps = [each for each in read_steps(draft) if any(change.path == path for change in each.changes)]
+        row = draft.head.files.filter(path=path).select_related("blob").first()
+        content = row.blob.content() if row else b""
+        self.exists, self.size, self.typed = row is not None, len(content), list[ShownFile]()
+        self.text = None if is_binary(content) or len(content) > MAX_CHARS else content.decode()
+        if typed is not None:
+            self.text, old = typed, _version_of(content) if row else None
+            self.typed = draw_changes([FileChange(path, old, _version_of(typed.encode("utf-8", "replace")))])
 
 
 def _find_draft(public_id: UUID) -> Draft:
@@ -102,12 +111,17 @@ def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if request.method != "POST":
         return _show(request, row, as_json=as_json)
     if request.POST.get("act") == "open":
-        return _open_typed(request, row)
+        path = request.POST.get("path", "").strip()
+        try:
+            OpenedFile(row, path)
+        except ValueError as error:
+            return _show(request, row, problem=str(error))
+        return HttpResponseRedirect(reverse("draft-file", args=[public_id, path]))
     try:
-        problem = _act(request, row)
+        done = _act(request, row)
     except RunnerError as error:
         return _show(request, _find_draft(public_id), problem=str(error))
-    messages.success(request, problem)
+    messages.success(request, done)
     return HttpResponseRedirect(reverse("draft", args=[public_id]))
 
 
@@ -130,24 +144,31 @@ def _act(request: HttpRequest, row: Draft) -> str:
     raise Http404("there is no such act")
 
 
-def _open_typed(request: HttpRequest, row: Draft) -> HttpResponse:
-    path = request.POST.get("path", "").strip()
-    try:
-        _open_file(row, path)
-    except ValueError as error:
-        return _show(request, row, problem=str(error))
-    return HttpResponseRedirect(reverse("draft-file", args=[row.public_id, path]))
-
-
 def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool = False) -> HttpResponse:
-    if wants_fragment(request) and not problem:
-        return _show_now(request, row)
-    shown = read_draft(row)
+    is_live = row.status == Draft.Status.WAITING
+    if (
+        wants_fragment(request) and not problem
+    ):  # the head alone, every few seconds: while a worker works no file is read
+        steps = row.steps.order_by("number")
+        total = steps.count()
+        seen = parse_count(request.GET.get("seen", ""), total)
+        known = total if seen is None else seen
+        context = {
+            "row": row,
+            "state": describe_waiting(row, steps.last()) if is_live else ShownDraft(row).state,
+            "is_live": is_live,
+            "is_part": True,
+            "total": known,
+            "newer": total - known,
+            "last": total,
+        }
+        return render_page(request, "drafts/_draft_now.html", context=context)
+    shown = ShownDraft(row)
     data = DRAFT.read(shown)
     context = {
         "draft": shown,
         "row": row,
-        "is_live": _is_live(row),
+        "is_live": is_live,
         "total": len(shown.steps),
         "problem": problem,
         "checks": CHECKS,
@@ -155,29 +176,6 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
     }
     status = 422 if problem else 200
     return render_page(request, "drafts/draft.html", data=data, context=context, as_json=as_json, status=status)
-
-
-def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
-    """Render the head alone, every few seconds: while a worker works no file is read for it."""
-    steps = row.steps.order_by("number")
-    total = steps.count()
-    seen = parse_count(request.GET.get("seen", ""), total)
-    known = total if seen is None else seen
-    state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
-    context = {
-        "row": row,
-        "state": state,
-        "is_live": _is_live(row),
-        "is_part": True,
-        "total": known,
-        "newer": total - known,
-        "last": total,
-    }
-    return render_page(request, "drafts/_draft_now.html", context=context)
-
-
-def _is_live(row: Draft) -> bool:
-    return row.status == Draft.Status.WAITING
 
 
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
@@ -198,7 +196,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
     before, after = find_neighbours(steps, step)
     contents = Blob.objects.read_many([each for each in (step.row.request_id, step.row.reply_id) if each])
     asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
-    prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
+    prompt, reply = Prompt(asked) if asked else None, Reply(answered) if answered else None
 
     if as_json:
         sent = [{"role": each.role, "text": each.text[:JSON_CHARS]} for each in prompt.messages] if prompt else None
@@ -230,7 +228,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
     """Show a file. POST saves the text that was sent, or (`act` remove) removes the file."""
     row, user = _find_draft(public_id), user_of(request)
     try:
-        file = _open_file(row, path)
+        file = OpenedFile(row, path)
     except ValueError as error:
         raise Http404(str(error)) from None
     if request.method != "POST":
@@ -245,7 +243,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
     except RunnerError as error:
         fresh = _find_draft(public_id)
         status = 409 if isinstance(error, DraftConflict) else 422
-        return _show_file(request, fresh, _open_file(fresh, path, typed=text), problem=str(error), status=status)
+        return _show_file(request, fresh, OpenedFile(fresh, path, typed=text), problem=str(error), status=status)
     messages.success(request, f"{'Removed' if text is None else 'Saved'} {path}: step {step.number}.")
     return HttpResponseRedirect(f"{reverse('draft', args=[public_id])}#step-{step.number}")
 
@@ -256,26 +254,6 @@ def _show_file(
     data = {"draft": PageLink("draft-json", row.public_id), **encode(file)} if as_json else {}
     context = {"row": row, "file": file, "problem": problem, "max_chars": MAX_CHARS}
     return render_page(request, "drafts/draft_file.html", data=data, context=context, as_json=as_json, status=status)
-
-
-def _open_file(draft: Draft, path: str, typed: str | None = None) -> OpenedFile:
-    """Open a file, also at a path that the head lacks: somebody may add it.
-    ValueError if no file can have this path."""
-    check_relative(path)
-    if len(path) > MAX_PATH or not path.isprintable():
-        raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
-    steps = tuple(each for each in read_steps(draft) if any(change.path == path for change in each.changes))
-    row = draft.head.files.filter(path=path).select_related("blob").first()
-    content = row.blob.content() if row else b""
-    text = None if is_binary(content) or len(content) > MAX_CHARS else content.decode()
-    shown: list[ShownFile] = []
-    if typed is not None:
-        old = _version_of(content) if row else None
-        shown = draw_changes([FileChange(path, old, _version_of(typed.encode("utf-8", "replace")))])
-    digest = draft.head.digest
-    return OpenedFile(
-        path, digest, row is not None, len(content), text if typed is None else typed, steps, tuple(shown)
-    )
 
 
 def _version_of(content: bytes) -> Version:
@@ -374,21 +352,14 @@ def _read_wish(given: QueryDict) -> DraftWish:
 
 def _read_start(wish: DraftWish, family: str) -> Files:
     """Read the files that the draft begins with. SetupError names those that cannot be read."""
-    return {**_read_chosen(wish, family), **dict(_read_typed(wish.typed))}
-
-
-def _read_chosen(wish: DraftWish, family: str) -> Files:
-    suite, begin = wish.values["suite"], wish.values["begin"]
-    if wish.takes_corpus:
-        source, _, part = wish.values["corpus"].partition(SPLIT)
-        return read_corpus(source, part) if source else {}
-    if not suite or not begin:
-        return {}
-    return read_start_family(suite, begin, family) if wish.takes_family else read_start_task(suite, begin, family)
-
-
-def _read_typed(typed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, File]]:
-    for path, text in typed:
+    suite, begin, files = wish.values["suite"], wish.values["begin"], dict[str, File]()
+    source, _, part = wish.values["corpus"].partition(SPLIT)
+    if wish.takes_corpus and source:
+        files |= read_corpus(source, part)
+    elif not wish.takes_corpus and suite and begin:
+        read = read_start_family if wish.takes_family else read_start_task
+        files |= read(suite, begin, family)
+    for path, text in wish.typed:
         if not path and not text.strip():
             continue
         try:
@@ -397,18 +368,12 @@ def _read_typed(typed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, File]]:
             raise SetupError(f"a file of your own: {error}") from None
         if len(path) > MAX_PATH or len(text) > MAX_CHARS:
             raise SetupError(f"{path[:80]}: expected a text of at most {MAX_CHARS:,} characters, below a short path")
-        yield path, File(text.encode("utf-8", "replace"))
+        files[path] = File(text.encode("utf-8", "replace"))
+    return files
 
 
-@dataclass(frozen=True, slots=True)
 class ListedDraft(Shaped):
     """A draft's row; its totals come with the query."""
-
-    row: Draft
-    steps: int
-    edits: int
-    cost_usd: float | None
-    scripted: bool
 
     json_shape = JsonShape(
         "id=row.public_id name=row.name loop=row.loop status=row.status model=row.model scripted steps edits",
@@ -416,29 +381,20 @@ class ListedDraft(Shaped):
         link_to("draft-json", "row.public_id"),
     )
 
-    @property
-    def loop(self) -> str:
-        return LOOP_WORDS[Loop(self.row.loop)][0]
-
-    @property
-    def status(self) -> str:
-        return "admitted" if self.row.admitted_as else STATUS_WORDS[Draft.Status(self.row.status)]
-
-    @property
-    def tone(self) -> str:
-        return {"admitted": "ok", "stopped": "warn", "running": "acc"}.get(self.status, "")
+    def __init__(self, row: Draft) -> None:
+        self.row, self.loop = row, LOOP_WORDS[Loop(row.loop)][0]
+        self.steps, self.edits, scripts, self.cost_usd = TOTALS_OF(row)
+        self.scripted = scripts > 0
+        self.status = "admitted" if row.admitted_as else STATUS_WORDS[Draft.Status(row.status)]
+        self.tone = {"admitted": "ok", "stopped": "warn", "running": "acc"}.get(self.status, "")
 
 
 def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    totals = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
-    counts = {name: Count("steps", filter=which) for name, which in totals.items()}
     rows = Draft.objects.select_related("admitted_as", "asked_by").order_by("-pk")
+    counts = {name: Count("steps", filter=which) for name, which in COUNTED.items()}
     page = paginate(request, rows.annotate(**counts, cost=Sum("steps__cost_usd")))
-    read_totals, listed = attrgetter(*totals, "cost"), []
-    for row in page:
-        steps, edits, scripts, cost = read_totals(row)
-        listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
-    return render_page(request, "drafts/drafts.html", data={"drafts": listed}, page=page, as_json=as_json)
+    data = {"drafts": [ListedDraft(row) for row in page]}
+    return render_page(request, "drafts/drafts.html", data=data, page=page, as_json=as_json)
 
 
 @needs(User.Level.OPERATOR, to_change=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from uuid import UUID
@@ -47,7 +46,7 @@ from benchapp.stats.comparing.selection import facets_of, name_probe
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.chart_request import Gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
 from inspector.pages.compare.answer_page import (
     HYPOTHESIS,
@@ -147,7 +146,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "page": groups,
         "page_name": "groups",
         "scores_shown": data["scores"][:SCORES],
-        "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
+        "validation": next(iter(Gallery((VALIDATION,), sheet).cards), None),
         "total": total,
         "seen": total.done,
         "is_live": as_of is None and experiment.is_live,
@@ -288,10 +287,8 @@ def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool =
 
 def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
     """Order the judging that was sent for. Return what is wrong with it; empty if it is ordered."""
-    wish, problem = _read_judging_wish(request.POST)
-    if wish is None:
-        return problem
     try:
+        wish = _read_judging_wish(request.POST)
         wish.check()
     except SetupError as error:
         return str(error)
@@ -303,40 +300,57 @@ def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
     return ""
 
 
-def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
-    """Return what is asked for, or what is wrong with a field and what was expected."""
+def _read_judging_wish(sent: QueryDict) -> JudgingWish:
+    """Return what is asked for. SetupError says what is wrong with a field and what was expected."""
     calls, usd = sent.get("calls", "").strip(), sent.get("usd", "").strip()
     try:
         max_calls, max_usd = int(calls) if calls else None, float(usd) if usd else None
     except ValueError:
-        return None, "Limits: expected a whole number of calls and an amount in dollars, or nothing."
+        raise SetupError("Limits: expected a whole number of calls and an amount in dollars, or nothing.") from None
     if (max_calls is not None and not 0 < max_calls < 2**31) or (max_usd is not None and not 0 < max_usd < 1e9):
-        return None, "Limits: expected more than 0, or nothing."
-    model = sent.get("model", "").strip()
+        raise SetupError("Limits: expected more than 0, or nothing.")
+    model, metrics = sent.get("model", "").strip(), tuple(sent.getlist("metrics"))
     if not model or len(model) > 200:
-        return None, "Model: expected a preset, or a model with its provider."
-    chosen = tuple(sent.getlist("metrics"))
-    metrics = () if set(chosen) >= set(SCORED) else chosen
-    if not chosen:
-        return None, "Metrics: expected one at least."
-    return JudgingWish(model, sent.get("prompts", "").strip() or OWN, metrics, max_calls, max_usd), ""
+        raise SetupError("Model: expected a preset, or a model with its provider.")
+    if not metrics:
+        raise SetupError("Metrics: expected one at least.")
+    all_or_some = () if set(metrics) >= set(SCORED) else metrics
+    return JudgingWish(model, sent.get("prompts", "").strip() or OWN, all_or_some, max_calls, max_usd)
 
 
 # --- libraries are tried on all deployed tasks ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class AskedMeasuring:
-    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's
-    library, or the last one without each of its skills."""
+    """What an address or a form asks for. `runs`: public ids; none: all. `max_usd`: of all probes together; None: each
+    as its run. `design`: each round's library, or the last one without each of its skills. `problem`: what is no
+    number; then all but the runs is as nobody asked."""
 
-    runs: tuple[str, ...] = ()
-    times: int = FIRST_TIMES
-    max_usd: float | None = None
-    design: str = ROUNDS
+    def __init__(self, query: QueryDict) -> None:
+        self.runs, self.times, self.design, self.problem = query.getlist("run"), FIRST_TIMES, ROUNDS, ""
+        self.max_usd: float | None = None
+        times, usd = query.get("times", "").strip(), query.get("usd", "").strip()
+        try:
+            limit = float(usd) if usd else None
+        except ValueError:
+            limit = -1.0
+        if times and not (times.isascii() and times.isdigit() and len(times) < 7):
+            self.problem = f"Trials of each task: expected a whole number, found {times[:40]!r}."
+        elif limit is not None and not (isfinite(limit) and 0 < limit < 1e9):
+            self.problem = f"Dollars at most: expected more than 0, or nothing; found {usd[:40]!r}."
+        else:
+            self.times, self.max_usd = int(times) if times else FIRST_TIMES, limit
+            self.design = SKILLS if query.get("design") == SKILLS else ROUNDS
 
     def takes(self, rounds: RunRounds) -> bool:
         return not self.runs or str(rounds.run.public_id) in self.runs
+
+    def preview(self, runs: Sequence[RunRounds]) -> RoundsPreview:
+        """Raise NotPossible and SetupError as `round_probes.preview_rounds`."""
+        chosen = [each for each in runs if self.takes(each)]
+        if self.design == SKILLS:
+            return preview_skills([each.run for each in chosen], times=self.times, max_usd=self.max_usd)
+        return preview_rounds(chosen, times=self.times, max_usd=self.max_usd)
 
 
 @needs(User.Level.OPERATOR, to_change=True)
@@ -349,12 +363,11 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
     if is_post and _launch_probes(request, experiment):
         return redirect("experiment-rounds", public_id)
     query = request.POST if is_post else request.GET
-    asked, problem = _read_measuring(query)
-    runs = list_learning_runs(experiment)
-    preview = None
+    asked, runs = AskedMeasuring(query), list_learning_runs(experiment)
+    preview, problem = None, asked.problem
     if query.get("times") and not problem:
         try:
-            preview = _preview_probes(runs, asked)
+            preview = asked.preview(runs)
         except RunnerError as error:
             problem = str(error)
     shown = [(each, not each.run.is_open and asked.takes(each)) for each in runs]
@@ -403,37 +416,13 @@ def _read_run(rounds: RunRounds, *, is_chosen: bool) -> dict[str, object]:
     }
 
 
-def _read_measuring(query: QueryDict) -> tuple[AskedMeasuring, str]:
-    """Return what an address or a form asks for, and the parts that are not numbers."""
-    times, usd = query.get("times", "").strip(), query.get("usd", "").strip()
-    runs = tuple(dict.fromkeys(query.getlist("run")))
-    if times and not (times.isascii() and times.isdigit() and len(times) < 7):
-        return AskedMeasuring(runs), f"Trials of each task: expected a whole number, found {times[:40]!r}."
-    try:
-        limit = float(usd) if usd else None
-    except ValueError:
-        limit = -1.0
-    if limit is not None and not (isfinite(limit) and 0 < limit < 1e9):
-        return AskedMeasuring(runs), f"Dollars at most: expected more than 0, or nothing; found {usd[:40]!r}."
-    design = SKILLS if query.get("design") == SKILLS else ROUNDS
-    return AskedMeasuring(runs, int(times) if times else FIRST_TIMES, limit, design), ""
-
-
-def _preview_probes(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsPreview:
-    """Raise NotPossible and SetupError as `round_probes.preview_rounds`."""
-    chosen = [each for each in runs if asked.takes(each)]
-    if asked.design == SKILLS:
-        return preview_skills([each.run for each in chosen], times=asked.times, max_usd=asked.max_usd)
-    return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd)
-
-
 def _launch_probes(request: HttpRequest, experiment: Experiment) -> bool:
     """Launch what was estimated. Return False if it is refused: the page says why."""
-    asked, problem = _read_measuring(request.POST)
+    asked = AskedMeasuring(request.POST)
     try:
-        if problem:
-            raise RunnerError(problem)
-        wanted = _preview_probes(list_learning_runs(experiment), asked)
+        if asked.problem:
+            raise RunnerError(asked.problem)
+        wanted = asked.preview(list_learning_runs(experiment))
         judged = bool(request.POST.get("judged"))
         probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
     except RunnerError as error:

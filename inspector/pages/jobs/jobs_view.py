@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -38,7 +37,7 @@ from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.review.blinding import ReviewAccess, hidden_until
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
-from inspector.pages.jobs.budget import BudgetPart, budget_of
+from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.timeline import draw_timelines
 from inspector.web.responses import PageLink, render_page, wants_fragment
 from inspector.web.subject import review_access, without_closed
@@ -107,22 +106,22 @@ class Troubled(Shaped):
         return self.episode.lease_until if waits else None
 
 
-@dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and the states of its episodes."""
-
-    experiment: Experiment
-    counts: dict[str, int]
-    # progress, budget: of the newest `MAX_COUNTED`
-    progress: WorkProgress | None
-    stand_ins: frozenset[StandIn]
-    budget: list[BudgetPart]
-    is_qualification: bool = False  # it drops trials that can no longer change a verdict
+    """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`.
+    `is_qualification`: it drops trials that can no longer change a verdict."""
 
     json_shape = JsonShape(
         "id=experiment name=experiment.name episodes=counts status=experiment.status progress",
         ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins),
     )
+
+    def __init__(
+        self, experiment: Experiment, counts: dict[str, int], runs: Sequence[Run], progress: WorkProgress | None
+    ) -> None:
+        self.experiment, self.counts, self.progress = experiment, counts, progress
+        self.budget = budget_of(runs, progress) if progress else []
+        self.stand_ins = join_stand_ins(runs)
+        self.is_qualification = any(run.is_qualification for run in runs)
 
     @property
     def to_do(self) -> int:
@@ -130,7 +129,7 @@ class OpenExperiment(Shaped):
         return sum(self.counts.get(status, 0) for status in _OPEN)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EndedExperiment(Shaped):
     """An experiment that ended, and what it took. `verdicts`: of a qualification, on each task."""
 
@@ -168,7 +167,16 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     shown = episodes[:MAX_TROUBLED]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
     blocked = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
-    rows = [_name_trouble(episode, latest.get(episode.pk), blocked.get(episode.pk), access) for episode in shown]
+    rows = []
+    for episode in shown:
+        if episode.status == Episode.Status.BLOCKED:
+            rows.append(Troubled(episode, Trouble.BLOCKED, latest.get(episode.pk)))
+        elif episode.failures:
+            rows.append(Troubled(episode, Trouble.CRASHING, latest.get(episode.pk)))
+        else:
+            aside = blocked.get(episode.pk)
+            queue = access.closing_trial(aside.trial.task_id, episode.key) if aside else None
+            rows.append(Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else ""))
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -177,15 +185,6 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     ]
     order = list(Trouble)
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
-
-
-def _name_trouble(episode: Episode, latest: Attempt | None, blocked: Attempt | None, access: ReviewAccess) -> Troubled:
-    if episode.status == Episode.Status.BLOCKED:
-        return Troubled(episode, Trouble.BLOCKED, latest)
-    if episode.failures:
-        return Troubled(episode, Trouble.CRASHING, latest)
-    queue = access.closing_trial(blocked.trial.task_id, episode.key) if blocked else None
-    return Troubled(episode, Trouble.ASIDE, blocked, hidden_until(queue) if queue else "")
 
 
 def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:
@@ -215,13 +214,7 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
     of_experiment: defaultdict[int, list[Run]] = defaultdict(list)
     for run in Run.objects.filter(experiment__in=found).only(*_OF_RUN, "budget_usd", "budget_tokens"):
         of_experiment[run.experiment_id].append(run)
-    rows = []
-    for each in found:
-        runs, known = of_experiment[each.pk], progress.get(each.pk)
-        budget = budget_of(runs, known) if known else []
-        stand_ins, is_qualification = join_stand_ins(runs), any(run.is_qualification for run in runs)
-        rows.append(OpenExperiment(each, counts[each.pk], known, stand_ins, budget, is_qualification))
-    return rows
+    return [OpenExperiment(each, counts[each.pk], of_experiment[each.pk], progress.get(each.pk)) for each in found]
 
 
 def _ended_experiments() -> list[EndedExperiment]:
@@ -231,44 +224,38 @@ def _ended_experiments() -> list[EndedExperiment]:
     found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])
     runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []
     tallies, spending = tally_by_phase(runs), spending_of(runs)
-    progress: dict[int, WorkProgress] = {}
+    qualifying = {run.experiment_id for run in runs if run.is_qualification}
+    verdicts = read_verdicts_of(list(Experiment.objects.filter(pk__in=qualifying))) if qualifying else {}
+    rows = []
     for each in found:
         mine = [run for run in runs if run.experiment_id == each.pk]
         tally = sum((part for run in mine for part in tallies[run.pk].values()), TrialTally())
         spent = tuple(spending[run.pk] for run in mine)
-        progress[each.pk] = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
-    stand_ins: defaultdict[int, frozenset[StandIn]] = defaultdict(frozenset)
-    for run in runs:
-        stand_ins[run.experiment_id] |= run.stand_ins
-    qualifying = {run.experiment_id for run in runs if run.is_qualification}
-    verdicts = read_verdicts_of(list(Experiment.objects.filter(pk__in=qualifying))) if qualifying else {}
-    return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk], verdicts.get(each.pk, [])) for each in found]
+        progress = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
+        rows.append(EndedExperiment(each, progress, join_stand_ins(mine), verdicts.get(each.pk, [])))
+    return rows
 
 
-Row = TypeVar("Row", OpenExperiment, EndedExperiment)
-
-
-def _hide_results(rows: Iterable[Row], access: ReviewAccess) -> list[Row]:
+def _hide_results(rows: Sequence[OpenExperiment | EndedExperiment], access: ReviewAccess) -> None:
     """Leave out the sums of results that count some which this reviewer must not know yet. One query."""
-    found = list(rows)
-    hidden = access.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in found])
+    hidden = access.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in rows])
     hiding = set(hidden.order_by().values_list("episode__run__experiment", flat=True).distinct())
-    return [
-        replace(row, progress=row.progress.without_results()) if row.progress and row.experiment.pk in hiding else row
-        for row in found
-    ]
+    for row in rows:
+        if row.progress and row.experiment.pk in hiding:
+            row.progress = row.progress.without_results()
 
 
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    access, crew, now = review_access(request), workforce(), timezone.now()
     own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
-    working = without_closed(review_access(request), at_work(own, MAX_AT_WORK))
+    working = without_closed(access, at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
-    crew, now = workforce(), timezone.now()
-    needing, needing_total = _find_troubled(review_access(request), (each for each in working if each.is_stuck))
-    workers = None if crew.workers is None else len(crew.workers)
-    waiting = _hide_results(_open_experiments(workers), review_access(request))
-    ended = _hide_results(_ended_experiments(), review_access(request))
+    needing, needing_total = _find_troubled(access, (each for each in working if each.is_stuck))
+    waiting = _open_experiments(None if crew.workers is None else len(crew.workers))
+    ended = _ended_experiments()
+    _hide_results(waiting, access)
+    _hide_results(ended, access)
     outages = [] if crew.workers is None else list_outages()
     labels_needed = list_needs() if crew.workers else {}
     needs = {row.experiment: labels_needed.get(row.experiment.pk, frozenset()) for row in waiting}
@@ -297,17 +284,19 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         timelines = {}
     elif drawn or not ended:
         progress = {row.experiment.pk: row.progress for row in drawn}
-        timelines = draw_timelines([row.experiment for row in drawn], review_access(request), progress)
+        timelines = draw_timelines([row.experiment for row in drawn], access, progress)
     else:  # nothing runs: what ended last is drawn up to its end
         end = ended[0].experiment.finished_at
         is_recent = end is not None and end > now - SHOWN_FOR
-        timelines = draw_timelines([ended[0].experiment], review_access(request), {}) if is_recent else {}
+        timelines = draw_timelines([ended[0].experiment], access, {}) if is_recent else {}
         last = ended[0] if timelines else None
+    paused = {row.experiment.public_id: row.experiment.pk for row in drawn if row.experiment.status == Progress.PAUSED}
+    acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
+    paused_by = {paused[target]: name for target, name in acts.values_list("target_id", "actor_name") if target}
     alike: dict[object, list[Troubled]] = {}  # stopped for the same reason: drawn once, with the first one's traceback
     for row in needing:
         alike.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
     running = sum(row.experiment.status == Progress.RUNNING for row in waiting)
-    paused_by = _read_who_paused(drawn)
     context = {
         "last": last,
         "last_drawn": timelines[last.experiment.pk] if last else None,
@@ -342,10 +331,3 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 def _link_twin(row: Mapping[str, object], target: Episode | Experiment) -> dict[str, object]:
     return {**row, "url": PageLink("operate-json", type(target).__name__.lower(), target.public_id)}
-
-
-def _read_who_paused(rows: list[OpenExperiment]) -> dict[int, str]:
-    """Return pk of a paused experiment -> who paused it last. One query."""
-    paused = {row.experiment.public_id: row.experiment.pk for row in rows if row.experiment.status == Progress.PAUSED}
-    acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
-    return {paused[target]: name for target, name in acts.values_list("target_id", "actor_name") if target}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.experiments.qualification import name_check, say_result
 from benchapp.experiments.work.progress import CLOSED, WorkProgress
-from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record.visible import visible
 from benchapp.review.blinding import ReviewAccess
@@ -33,60 +33,67 @@ KINDS = {True: "passed", False: "failed", None: "unscored"}
 KINDS_INVERTED = {"passed": "failed", "failed": "passed"}
 
 
-@dataclass(frozen=True, slots=True)
 class EpisodeRow:
     """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left. `hidden`: trials with a
-    verdict that this reader may not see yet; they are in neither `passed` nor `scored`."""
+    verdict that this reader may not see yet; they are in neither `passed` nor `scored`. `state`: the status, if
+    somebody stopped it or must act; the blocks show the rest. `reason`: why it stopped or failed last, if the page
+    loads that (`in_lines`). `head`: what its run has in common with its replicates: they share one condition in the
+    table."""
 
-    episode: Episode
-    drawn: SafeString
-    passed: int
-    scored: int
-    to_go: int
-    hidden: int
-
-    @property
-    def state(self) -> str:
-        """Return the status, if somebody stopped it or must act; the blocks show the rest."""
-        status = self.episode.status
-        return status if status in (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED) else ""
-
-    @property
-    def reason(self) -> str:
-        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
-        return getattr(self.episode, "reason", "")
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Return what its run has in common with its replicates: they share one condition in the table."""
-        run = self.episode.run
-        return run.condition, run.agent_model, run.author_model, run.harness
-
-    @property
-    def check(self) -> str:
-        return name_check(self.episode.run.condition)
-
-    @property
-    def result(self) -> str:
-        return say_result(self.episode.run.condition, self.passed, self.scored)
+    def __init__(self, episode: Episode, drawn: SafeString, counts: Sequence[int]) -> None:
+        self.episode, self.drawn, run, status = episode, drawn, episode.run, episode.status
+        total, closed, self.passed, self.scored, self.hidden = counts
+        self.to_go = total - closed
+        shown = (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED)
+        self.state, self.reason = status if status in shown else "", getattr(episode, "reason", "")
+        self.head = run.condition, run.agent_model, run.author_model, run.harness
+        self.check, self.result = name_check(run.condition), say_result(run.condition, self.passed, self.scored)
 
 
-@dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`.
+    """A row per episode. `counted`, `attempts`: of each, by its key.
+
+    `ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`.
     `has_more`: trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`:
     episodes without a row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is;
     its rows need not say so."""
 
-    rows: list[EpisodeRow]
-    ticks: list[tuple[str, datetime]]
-    now: str
-    anchor: str
-    has_more: bool
-    bound: str
-    left_out: int
-    hidden_by: Queue | None
-    is_paused: bool
+    def __init__(
+        self,
+        job: Experiment | Run,
+        episodes: Sequence[Episode],
+        counted: Mapping[int, Sequence[int]],
+        attempts: Mapping[int, Sequence[Attempt]],
+        progress: WorkProgress | None,
+        access: ReviewAccess,
+        left_out: int = 0,
+    ) -> None:
+        drawn = [each for episode in episodes for each in attempts[episode.pk]]
+        now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
+        if stopped:  # its end
+            now = max((each.finished_at for each in drawn if each.finished_at), default=now)
+        start = min((each.started_at for each in drawn if each.started_at), default=now)
+        ends = _expect_ends(episodes, counted, now, progress.bound_seconds if progress else None)
+        latest = max([now, *ends.values()])
+        end = latest if stopped else latest + (latest - start) * 0.02
+        axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
+        self.rows = []
+        for each in episodes:
+            drawing = axis.draw(attempts[each.pk], ends.get(each.pk), each.run.condition)
+            self.rows.append(EpisodeRow(each, drawing, counted.get(each.pk, NO_TRIAL)))
+        here = axis.place(now)
+        ticks = [each for each in sorted({start, latest}) if stopped or abs(axis.place(each) - here) > LEAST_GAP]
+        self.ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in ticks]
+        self.now = "" if stopped else f"{here:.1f}%"
+        self.anchor = "start" if here < LEAST_GAP / 2 else "end" if here > 100 - LEAST_GAP / 2 else "middle"
+        self.has_more = job.status not in (Progress.DONE, Progress.CANCELLED)
+        self.bound = "" if not ends or not progress else "least" if progress.is_early else "most"
+        self.left_out = left_out
+        self.is_paused = job.status == Progress.PAUSED
+        hiding = [row.episode for row in self.rows if row.hidden]
+        closed_trials = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
+        queues = (access.closing_trial(each.task_id, each.episode.key) for each in closed_trials)
+        self.hidden_by = next(queues, None)
 
     @property
     def has_replicates(self) -> bool:
@@ -114,6 +121,36 @@ class _Axis:
         """Return a time's place in percent of the width."""
         return 100 * (moment - self.start) / (self.end - self.start)
 
+    def draw(self, attempts: Sequence[Attempt], end: datetime | None, condition: str) -> SafeString:
+        """Draw the trials of an episode. Where the condition says which verdict each must get, that is drawn as passed;
+        where only the count decides, one failed trial breaks no rule."""
+        must_pass = MUST_PASS.get(condition)
+        counts = " counts" if condition in CONDITIONS and condition not in MUST_PASS else ""
+        here = self.place(self.now)
+        parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
+        if end:
+            parts.append(
+                f'<line class="expected" x1="{here:.2f}%" x2="{self.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
+            )
+        for attempt in reversed(attempts):
+            if attempt.started_at is None:
+                continue
+            left, right = self.place(attempt.started_at), self.place(attempt.finished_at or self.now)
+            kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
+            words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
+            if must_pass is False and kind in KINDS_INVERTED:
+                words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
+            top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
+            parts.append(
+                f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{counts}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
+                f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
+            )
+        if not self.stopped:
+            parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
+        return SafeString(
+            f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
+        )
+
 
 def draw_timelines(
     experiments: Sequence[Experiment], access: ReviewAccess, progress: Mapping[int, WorkProgress | None]
@@ -126,8 +163,8 @@ def draw_timelines(
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
         if any(attempts[each.pk] or counted.get(each.pk, NO_TRIAL)[-1] for each in own):
-            shown = _draw_timeline(experiment, own, counted, attempts, progress.get(experiment.pk), access)
-            found[experiment.pk] = replace(shown, left_out=left_out[experiment.pk])
+            known = progress.get(experiment.pk)
+            found[experiment.pk] = Timeline(experiment, own, counted, attempts, known, access, left_out[experiment.pk])
     return found
 
 
@@ -136,7 +173,7 @@ def draw_timeline(
 ) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
-    return _draw_timeline(job, episodes, counted, attempts, progress, access)
+    return Timeline(job, episodes, counted, attempts, progress, access)
 
 
 def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
@@ -193,52 +230,6 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
     return list(rows.defer("run__setup", "blocked_reason", "last_failure")), left_out
 
 
-def _draw_timeline(
-    job: Experiment | Run,
-    episodes: Sequence[Episode],
-    counted: Mapping[int, Sequence[int]],
-    attempts: Mapping[int, Sequence[Attempt]],
-    progress: WorkProgress | None,
-    access: ReviewAccess,
-) -> Timeline:
-    drawn = [each for episode in episodes for each in attempts[episode.pk]]
-    now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
-    if stopped:
-        now = max((each.finished_at for each in drawn if each.finished_at), default=now)
-    start = min((each.started_at for each in drawn if each.started_at), default=now)
-    ends = _expect_ends(episodes, counted, now, progress.bound_seconds if progress else None)
-    latest = max([now, *ends.values()])
-    end = latest if stopped else latest + (latest - start) * 0.02
-    axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
-    rows = []
-    for each in episodes:
-        total, closed, passed, scored, hidden = counted.get(each.pk, NO_TRIAL)
-        condition = each.run.condition
-        must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
-        drawing = _draw(axis, attempts[each.pk], ends.get(each.pk), must_pass, counts)
-        rows.append(EpisodeRow(each, drawing, passed, scored, total - closed, hidden))
-    here = axis.place(now)
-    ticks = [each for each in sorted({start, latest}) if stopped or abs(axis.place(each) - here) > LEAST_GAP]
-    anchor = "start" if here < LEAST_GAP / 2 else "end" if here > 100 - LEAST_GAP / 2 else "middle"
-    return Timeline(
-        rows,
-        [(f"{axis.place(moment):.1f}%", moment) for moment in ticks],
-        now="" if stopped else f"{here:.1f}%",
-        anchor=anchor,
-        has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
-        bound="" if not ends or not progress else "least" if progress.is_early else "most",
-        left_out=0,
-        hidden_by=_find_hiding([row.episode for row in rows if row.hidden], access),
-        is_paused=job.status == Progress.PAUSED,
-    )
-
-
-def _find_hiding(episodes: Sequence[Episode], access: ReviewAccess) -> Queue | None:
-    """Return a queue that hides trials of these episodes."""
-    hidden = access.closed_trials().filter(episode__in=episodes) if episodes else ()
-    return next((access.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
-
-
 def _expect_ends(
     episodes: Sequence[Episode], counted: Mapping[int, Sequence[int]], now: datetime, left: float | None
 ) -> dict[int, datetime]:
@@ -253,34 +244,3 @@ def _expect_ends(
     if not left or not to_go:
         return {}
     return {pk: now + timedelta(seconds=left * count / max(to_go.values())) for pk, count in to_go.items()}
-
-
-def _draw(
-    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, must_pass: bool | None, counts: bool
-) -> SafeString:
-    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial
-    must get otherwise; it is drawn as passed."""
-    here = axis.place(axis.now)
-    parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
-    if end:
-        parts.append(
-            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
-        )
-    for attempt in reversed(attempts):
-        if attempt.started_at is None:
-            continue
-        left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or axis.now)
-        kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
-        words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
-        if must_pass is False and kind in KINDS_INVERTED:
-            words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
-        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
-        parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
-            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
-        )
-    if not axis.stopped:
-        parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
-    return SafeString(
-        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
-    )

@@ -103,15 +103,22 @@ class ShownField:
 
 def draw_fields(values: Mapping[str, Value], problems: Mapping[str, Sequence[str]]) -> dict[str, ShownField]:
     """Return what the page draws of each field. `problems`: field -> sentences."""
-    options, idle = _build_options(values), _list_idle(values)
-    shown = {name: _draw_field(each, values[name], options.get(name, ()), problems) for name, each in FIELDS.items()}
-    for name in idle:
-        shown[name] = replace(shown[name], is_idle=not (shown[name].errors or is_set(values, name)))
+    options, idle, limits = _build_options(values), _list_idle(values), None
     with suppress(SetupError):  # what holds where nothing is typed: the protocol's paper has its own
         limits = protocols.author_limits(str(values["protocol"]))
-        for name in SESSION:
-            help = f"Empty: {getattr(limits, name.partition('.')[2]):,.0f}."
-            shown[name] = replace(shown[name], field=replace(shown[name].field, help=help))
+    shown = {}
+    for name, each in FIELDS.items():
+        value, offered, rest = values[name], list(options.get(name, ())), ""
+        known = {option.value for option in offered}
+        if isinstance(value, list):
+            rest = "\n".join(word for word in value if each.kind == "lines" or word not in known)
+        elif each.kind == "choice" and isinstance(value, str) and value not in known:
+            offered.append(Option(value, value or "choose one"))
+        errors = [text for place, texts in problems.items() if _belongs_to(place, name) for text in texts]
+        if limits and name in SESSION:
+            each = replace(each, help=f"Empty: {getattr(limits, name.partition('.')[2]):,.0f}.")
+        is_idle = name in idle and not errors and not is_set(values, name)
+        shown[name] = ShownField(each, value, tuple(offered), rest, tuple(errors), is_idle)
     return shown
 
 
@@ -132,19 +139,6 @@ def _list_idle(values: Mapping[str, Value]) -> set[str]:
 def find_field(problem: str) -> LaunchField | None:
     """Return the field that shows a problem; None if no field does."""
     return next((each for name, each in FIELDS.items() if _belongs_to(problem, name)), None)
-
-
-def _draw_field(
-    each: LaunchField, value: Value, options: Sequence[Option], problems: Mapping[str, Sequence[str]]
-) -> ShownField:
-    known = {option.value for option in options}
-    rest = ""
-    if isinstance(value, list):
-        rest = "\n".join(name for name in value if each.kind == "lines" or name not in known)
-    elif each.kind == "choice" and isinstance(value, str) and value not in known:
-        options = [*options, Option(value, value or "choose one")]
-    errors = [text for name, texts in problems.items() if _belongs_to(name, each.name) for text in texts]
-    return ShownField(each, value, tuple(options), rest, tuple(errors))
 
 
 def _belongs_to(problem: str, name: str) -> bool:

@@ -5,30 +5,24 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from benchapp.experiments.example_experiment import DEMO
-from benchapp.experiments.foresight import (
-    ExperimentEstimate,
-    Foresight,
-    LaunchDesign,
-    describe_design,
-    estimate,
-    foresee,
-)
+from benchapp.experiments.foresight import describe_design, estimate, foresee
 from benchapp.experiments.launch import launch as launch_experiment
 from benchapp.experiments.launch_spec import FIRST, LaunchSpec, SpecProblem, Unlaunchable, describe_launched
 from benchapp.experiments.plans import author_limits_of, list_conditions
-from benchapp.experiments.preparation import Planned, Prepared, prepare, schedule
+from benchapp.experiments.preparation import prepare, schedule
 from benchapp.experiments.qualification import write_file as write_qualification
-from benchapp.experiments.work.progress import Workforce, workforce
+from benchapp.experiments.work.progress import workforce
 from benchapp.models import Experiment, User
 from benchapp.models import Suite as SuiteRow
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -190,7 +184,7 @@ START: dict[str, object] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LaunchDraft:
     """What the page shows: the file, the values of its fields, and what is wrong with it.
 
@@ -223,21 +217,24 @@ class LaunchDraft:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-@dataclass(frozen=True, slots=True)
 class CheckedLaunch(Shaped):
-    """What would be launched, for what, and what it can find out."""
-
-    prepared: Prepared
-    estimate: ExperimentEstimate
-    first: list[Planned]
-    foreseen: Foresight
-    crew: Workforce
-    design: LaunchDesign
+    """What would be launched, for what, and what it can find out. Nothing is written. `stated`: numbers of the plan, in
+    place of what was measured or guessed. Unlaunchable has every problem."""
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
         "estimate first_trials=first cannot_run=foreseen.problems notes=foreseen.notes design",
     )
+
+    def __init__(self, file: Mapping[str, object], stated: Mapping[str, float]) -> None:
+        # The workers have the keys; whether this process has them says nothing about those.
+        self.prepared = prepare(dict(file), keys_elsewhere=True)
+        self.foreseen = foresee(self.prepared, runs_here=False)
+        self.foreseen.require_hope()
+        self.crew, self.estimate = workforce(), estimate(self.prepared)
+        self.first = list(islice(schedule(self.prepared), FIRST_TRIALS))
+        workers = max(1, len(self.crew.workers or ()))
+        self.design = describe_design(self.prepared, self.estimate, workers, stated)
 
     @property
     def asks_models(self) -> bool:
@@ -322,21 +319,29 @@ class CheckedLaunch(Shaped):
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
-        draft, checked = _check(_build_start(request), {})
-        return _render(request, draft, checked=checked, as_json=as_json)
+        draft = _build_start(request)
+        return _render(request, draft, _check(draft, {}), as_json=as_json)
     act = request.POST.get("act", "check")
     stated = {name: each / 100 for name, each in read_stated(request.POST.dict()).items() if isinstance(each, float)}
-    draft, checked = _check(_change(_read_sent(request), act), stated)
+    draft = _change(_read_sent(request), act)
+    checked = _check(draft, stated)
     if act == "launch" and checked:
         if request.POST.get("checked") == draft.billed:
+            # Once, however often the button was pressed: a file without a key gets one of this page and this text.
+            token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
+            key = "form-" + hashlib.sha256(token.encode()).hexdigest()[:24]
             try:
-                return _launch(request, draft)
+                experiment = launch_experiment(
+                    {"key": key, **(draft.file or {})}, by=user_of(request), keys_elsewhere=True
+                )
             except Unlaunchable as error:  # its key was launched, with another file or deleted since
-                draft, checked = replace(draft, problems=error.problems), None
+                draft.problems, checked = error.problems, None
+            else:
+                messages.success(request, f"{experiment.name} is launched and waits for a worker.")
+                return redirect(experiment)
         else:
             messages.warning(request, "Nothing was launched: a setting changed. Check the new estimate.")
-    status = 422 if draft.problems and act in ("check", "launch") else 200
-    return _render(request, draft, checked=checked, act=act, as_json=as_json, status=status)
+    return _render(request, draft, checked, act=act, as_json=as_json)
 
 
 def _read_sent(request: HttpRequest) -> LaunchDraft:
@@ -380,35 +385,15 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
     return LaunchDraft.of(file, draft.notes)
 
 
-def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
-    """Return the bill, or every problem. Nothing is written.
-    `stated`: numbers of the plan, in place of what was measured or guessed."""
-    if draft.file is None:
-        return draft, None
+def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> CheckedLaunch | None:
+    """Return the bill; else the draft has every problem."""
     try:
-        # The workers have the keys; whether this process has them says nothing about those.
-        prepared = prepare(dict(draft.file), keys_elsewhere=True)
-        foreseen = foresee(prepared, runs_here=False)
-        foreseen.require_hope()
+        return None if draft.file is None else CheckedLaunch(draft.file, stated)
     except Unlaunchable as error:
-        return replace(draft, problems=error.problems), None
+        draft.problems = error.problems
     except RunnerError as error:  # a suite that cannot be read
-        return replace(draft, problems=(SpecProblem("suite", str(error)),)), None
-    crew, expected = workforce(), estimate(prepared)
-    first = list(islice(schedule(prepared), FIRST_TRIALS))
-    design = describe_design(prepared, expected, max(1, len(crew.workers or ())), stated)
-    return draft, CheckedLaunch(prepared, expected, first, foreseen, crew, design)
-
-
-def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
-    """Launch once, however often the button was pressed: a file without a key gets one made of this page and this
-    text."""
-    file = dict(draft.file or {})
-    token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
-    file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
-    experiment = launch_experiment(file, by=user_of(request), keys_elsewhere=True)
-    messages.success(request, f"{experiment.name} is launched and waits for a worker.")
-    return HttpResponseRedirect(experiment.get_absolute_url())
+        draft.problems = (SpecProblem("suite", str(error)),)
+    return None
 
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
@@ -468,14 +453,9 @@ def _describe_examples() -> list[dict[str, object]]:
 
 
 def _render(
-    request: HttpRequest,
-    draft: LaunchDraft,
-    *,
-    checked: CheckedLaunch | None = None,
-    act: str = "",
-    as_json: bool,
-    status: int = 200,
+    request: HttpRequest, draft: LaunchDraft, checked: CheckedLaunch | None, *, act: str = "", as_json: bool
 ) -> HttpResponse:
+    status = 422 if draft.problems and act in ("check", "launch") else 200
     by_field: dict[str, list[str]] = {}
     for problem in draft.problems:
         by_field.setdefault(problem.field, []).append(problem.message)

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from benchapp.experiments.work.progress import workforce
-from benchapp.experiments.work.tryouts import ShownTryout, TryoutRequest, ask_for_tryout, find_tryout
+from benchapp.experiments.work.tryouts import TryoutRequest, ask_for_tryout, find_tryout
 from benchapp.models import User
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
@@ -29,18 +29,55 @@ FIELDS = ("preset", "address", "model", "key_variable")
 @needs(User.Level.OPERATOR, to_change=True)
 def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     shown = find_tryout(request.GET.get("tried", ""))
-    if request.method != "POST":
-        return _render(request, shown, as_json=as_json)
-    if request.POST.get("act") == "store":
-        return _store(request, shown)
-    asked = TryoutRequest(**{name: request.POST.get(name, "").strip()[:MAX_FIELD] for name in FIELDS})
+    asked = shown.asked if shown else TryoutRequest(preset=request.GET.get("preset", "")[:MAX_FIELD])
+    problem, status, stores = "", 200, request.POST.get("act") == "store"
+    if stores and (shown is None or not shown.can_be_stored):
+        problem, status = "Try the server first.", 409
+    elif stores and shown:
+        name = request.POST.get("name", "").strip()
+        if name and "small" in request.POST and not is_small(name):
+            name = f"{SMALL_PREFIX}{name}"
+        try:
+            _require_pair(str(shown.values.get("key_variable", "")), str(shown.values["api_base"]), user_of(request))
+            path = store_preset(name, shown.values)
+        except SetupError as error:
+            problem, status = str(error), 422
+        else:
+            messages.success(request, f"Stored as {path}. Workers on other machines need this file too.")
+            return HttpResponseRedirect(f"{reverse('launch')}?{urlencode({'model': name})}")
+    elif request.method == "POST":
+        shown = None
+        asked = TryoutRequest(**{name: request.POST.get(name, "").strip()[:MAX_FIELD] for name in FIELDS})
+        try:
+            _require(asked, user_of(request))
+        except SetupError as error:
+            problem, status = str(error), 422
+        else:
+            if job := ask_for_tryout(asked):
+                return HttpResponseRedirect(f"{reverse('launch-server')}?{urlencode({'tried': job})}")
+            problem, status = "The broker does not answer.", 503
+    crew = workforce()
+    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers)}
+    if as_json:
+        return render_page(request, "launch/server.html", data=data, as_json=True, status=status)
     try:
-        _require(asked, user_of(request))
+        presets = sorted(preset_files())
     except SetupError as error:
-        return _render(request, None, asked=asked, problem=str(error), as_json=as_json, status=422)
-    if (job := ask_for_tryout(asked)) is None:
-        return _render(request, None, asked=asked, problem="The broker does not answer.", as_json=as_json, status=503)
-    return HttpResponseRedirect(f"{reverse('launch-server')}?{urlencode({'tried': job})}")
+        presets, problem = [], problem or str(error)
+    model = str(shown.values.get("agent_model", "")) if shown else ""
+    plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in model.rpartition("/")[2].lower())
+    context = {
+        "asked": asked,
+        "problem": problem,
+        "presets": presets,
+        "crew": crew,
+        "offered_name": plain.strip("-")[:40],
+        "typed_name": request.POST.get("name", ""),
+        "is_small": "small" in request.POST if stores else shown is not None and shown.is_small,
+        "all_busy": bool(crew.workers) and all(each.state == "busy" for each in crew.workers or ()),
+        "is_gone": bool(request.GET.get("tried")) and shown is None,
+    }
+    return render_page(request, "launch/server.html", data=data, context=context, status=status)
 
 
 def _require(asked: TryoutRequest, user: User) -> None:
@@ -61,58 +98,3 @@ def _require_pair(key_variable: str, address: str, user: User) -> None:
             f"Only an admin may send {key_variable} to this server: no preset pairs the two, and"
             " SKILLGLASS_KEY_VARIABLES does not list it."
         )
-
-
-def _store(request: HttpRequest, shown: ShownTryout | None) -> HttpResponse:
-    if shown is None or not shown.can_be_stored:
-        return _render(request, shown, problem="Try the server first.", as_json=False, status=409)
-    name = request.POST.get("name", "").strip()
-    if name and "small" in request.POST and not is_small(name):
-        name = f"{SMALL_PREFIX}{name}"
-    try:
-        _require_pair(str(shown.values.get("key_variable", "")), str(shown.values["api_base"]), user_of(request))
-        path = store_preset(name, shown.values)
-    except SetupError as error:
-        return _render(request, shown, problem=str(error), as_json=False, status=422)
-    messages.success(request, f"Stored as {path}. Workers on other machines need this file too.")
-    return HttpResponseRedirect(f"{reverse('launch')}?{urlencode({'model': name})}")
-
-
-def _render(
-    request: HttpRequest,
-    shown: ShownTryout | None,
-    *,
-    asked: TryoutRequest | None = None,
-    problem: str = "",
-    as_json: bool,
-    status: int = 200,
-) -> HttpResponse:
-    crew = workforce()
-    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers)}
-    if as_json:
-        return render_page(request, "launch/server.html", data=data, as_json=True, status=status)
-    asked = asked or (shown.asked if shown else TryoutRequest(preset=request.GET.get("preset", "")[:MAX_FIELD]))
-    try:
-        presets = sorted(preset_files())
-    except SetupError as error:
-        presets, problem = [], problem or str(error)
-    context = {
-        "asked": asked,
-        "problem": problem,
-        "presets": presets,
-        "crew": crew,
-        "offered_name": _offer_name(shown),
-        "typed_name": request.POST.get("name", ""),
-        "is_small": "small" in request.POST
-        if request.POST.get("act") == "store"
-        else shown is not None and shown.is_small,
-        "all_busy": bool(crew.workers) and all(each.state == "busy" for each in crew.workers or ()),
-        "is_gone": bool(request.GET.get("tried")) and shown is None,
-    }
-    return render_page(request, "launch/server.html", data=data, context=context, status=status)
-
-
-def _offer_name(shown: ShownTryout | None) -> str:
-    model = str(shown.values.get("agent_model", "")) if shown else ""
-    plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in model.rpartition("/")[2].lower())
-    return plain.strip("-")[:40]

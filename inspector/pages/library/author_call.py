@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
 
@@ -19,80 +18,62 @@ _HEADING = re.compile(r"#{1,3} +\S")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
 
 
-@dataclass(frozen=True, slots=True)
 class PromptSection:
-    """A part of a message under one of its own headings."""
+    """A part of a message under one of its own headings. `share`: of all characters of the prompt, 0..1. `about`: the
+    task of the trial that its title names."""
 
-    title: str
-    text: str
-    length: int  # characters
-    share: float  # of all characters of the prompt, 0..1
-    is_open: bool
-    about: str  # the task of the trial that its title names
+    def __init__(self, part: str, whole: int, titles: Mapping[str, str]) -> None:
+        heading, _, below = part.strip().partition("\n")
+        self.title = one_line(part, 110).lstrip("# ") if _HEADING.match(part) else ""
+        self.text, self.length, self.share = (
+            visible(part[:MAX_SECTION].strip("\n")),
+            len(part),
+            len(part) / (whole or 1),
+        )
+        self.left_out = max(0, len(part) - MAX_SECTION)
+        # A heading with nothing below says all while it is closed.
+        self.is_open = len(part) <= OPEN_SECTION and (bool(below.strip()) or not _HEADING.match(heading))
+        self.about = next((task for key, task in titles.items() if key in self.title), "")
 
-    @property
-    def left_out(self) -> int:
-        return max(0, self.length - MAX_SECTION)
 
-
-@dataclass(frozen=True, slots=True)
 class Message:
     """One message of a prompt, with its exact text."""
 
-    role: str
-    text: str
-    sections: tuple[PromptSection, ...]
-
-    @property
-    def length(self) -> int:
-        return len(self.text)
+    def __init__(self, role: str, text: str, whole: int, titles: Mapping[str, str]) -> None:
+        self.role, self.text, self.length = role, text, len(text)
+        self.sections = list(_split_sections(text, whole, titles))
 
 
-@dataclass(frozen=True, slots=True)
 class Prompt:
-    """A recorded request: its messages, and how the model was asked."""
+    """A recorded request, a ModelRequest as JSON: its messages, and how the model was asked. Content other than text is
+    shown as JSON. `titles`: of tasks, by the key that a prompt uses for their trial."""
 
-    messages: tuple[Message, ...]
-    settings: tuple[tuple[str, str], ...]
+    def __init__(self, request: bytes, titles: Mapping[str, str] | None = None) -> None:
+        raw = orjson.loads(request)
+        messages = raw.get("messages") or ()
+        texts = [(str(each.get("role", "?")), _read_content(each.get("content"))) for each in messages]
+        self.length = sum(len(text) for _, text in texts)
+        self.messages = [Message(role, text, self.length, titles or {}) for role, text in texts]
+        names = ("temperature", "max_tokens", "seed")
+        self.settings = [(name.replace("_", " "), str(raw[name])) for name in names if raw.get(name) is not None]
+        if raw.get("json_object"):
+            self.settings.append(("reply format", "JSON"))
+        if tools := [str((tool.get("function") or tool).get("name", "?")) for tool in raw.get("tools") or ()]:
+            self.settings.append(("tools", ", ".join(tools)))
 
-    @property
-    def length(self) -> int:
-        return sum(message.length for message in self.messages)
 
-
-@dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model answered."""
+    """What the model answered: `text` exactly. `failed_tries`: why it had to be asked again. `not_sent`: of what was
+    asked for, with the reason."""
 
-    text: str  # exactly
-    shown: str
-    reasoning: str
-    finish_reason: str
-    model: str
-    failed_tries: tuple[str, ...] = ()  # why it had to be asked again
-    not_sent: tuple[str, ...] = ()  # of what was asked for, with the reason
-
-
-def parse_prompt(request: bytes, titles: Mapping[str, str] | None = None) -> Prompt:
-    """Parse a ModelRequest as JSON. Content other than text is shown as JSON.
-
-    `titles`: of tasks, by the key that a prompt uses for their trial.
-    """
-    raw = orjson.loads(request)
-    texts = [
-        (str(message.get("role", "?")), _read_content(message.get("content"))) for message in raw.get("messages") or ()
-    ]
-    length = sum(len(text) for _, text in texts)
-    names = ("temperature", "max_tokens", "seed")
-    settings = [(name.replace("_", " "), str(raw[name])) for name in names if raw.get(name) is not None]
-    if raw.get("json_object"):
-        settings.append(("reply format", "JSON"))
-    if tools := [str((tool.get("function") or tool).get("name", "?")) for tool in raw.get("tools") or ()]:
-        settings.append(("tools", ", ".join(tools)))
-    return Prompt(
-        tuple(Message(role, text, tuple(_split_sections(text, length, titles or {}))) for role, text in texts),
-        tuple(settings),
-    )
+    def __init__(self, reply: bytes) -> None:
+        raw = orjson.loads(reply)
+        self.text = str(raw.get("text") or "")
+        self.shown = visible(self.text[:MAX_SECTION])
+        self.reasoning = visible(str(raw.get("reasoning") or "")[:MAX_SECTION])
+        self.finish_reason, self.model = str(raw.get("finish_reason") or ""), str(raw.get("model") or "")
+        self.failed_tries = list(read_reasons(raw.get("failed_tries")))
+        self.not_sent = [str(each) for each in raw.get("not_sent") or ()]
 
 
 def _read_content(content: object) -> str:
@@ -112,17 +93,7 @@ def _split_sections(text: str, whole: int, titles: Mapping[str, str]) -> Iterato
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         part = text[start:end]
         if part.strip() or len(starts) == 1:
-            title = one_line(part, 110).lstrip("# ") if _HEADING.match(part) else ""
-            heading, _, below = part.strip().partition("\n")
-            yield PromptSection(
-                title,
-                visible(part[:MAX_SECTION].strip("\n")),
-                len(part),
-                len(part) / (whole or 1),
-                # A heading with nothing below says all while it is closed.
-                len(part) <= OPEN_SECTION and (bool(below.strip()) or not _HEADING.match(heading)),
-                next((task for key, task in titles.items() if key in title), ""),
-            )
+            yield PromptSection(part, whole, titles)
 
 
 def _find_starts(text: str) -> Iterator[int]:
@@ -137,17 +108,3 @@ def _find_starts(text: str) -> Iterator[int]:
         elif not fence and _HEADING.match(line):
             yield at
         at += len(line) + 1
-
-
-def parse_reply(reply: bytes) -> Reply:
-    raw = orjson.loads(reply)
-    text = str(raw.get("text") or "")
-    return Reply(
-        text,
-        visible(text[:MAX_SECTION]),
-        visible(str(raw.get("reasoning") or "")[:MAX_SECTION]),
-        str(raw.get("finish_reason") or ""),
-        str(raw.get("model") or ""),
-        tuple(read_reasons(raw.get("failed_tries"))),
-        tuple(str(each) for each in raw.get("not_sent") or ()),
-    )

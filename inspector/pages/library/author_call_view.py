@@ -21,9 +21,9 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.record.visible import visible
-from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.author_call import MAX_SECTION, Prompt, Reply
 from inspector.pages.library.rail import choose_episode
-from inspector.reader.reading import StepWindow, choose_trajectory, parse_window, read_trajectory
+from inspector.reader.reading import StepReading, choose_trajectory, parse_window
 from inspector.reader.steps import reading_order
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import find_neighbours, of_run, refuse_closed
@@ -84,14 +84,12 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
     shown = _choose_evidence(evidence, query.get("evidence", "")) if show == "evidence" else None
     if shown and (closed := refuse_closed(request, trial=shown.trial, as_json=as_json)):
         return closed
-    chosen = _read_seen(shown, query) if shown else None
+    chosen = SeenTrial(shown, query) if shown else None
     prompt = reply = None
     if call:
         contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest])
-        prompt = parse_prompt(
-            contents[call.request_id], {str(slot_of(row.trial)): row.trial.task.title for row in evidence}
-        )
-        reply = parse_reply(contents[call.reply_id]) if call.reply_id else None
+        prompt = Prompt(contents[call.request_id], {str(slot_of(row.trial)): row.trial.task.title for row in evidence})
+        reply = Reply(contents[call.reply_id]) if call.reply_id else None
     worked = list(call.trajectories.order_by("ordinal", "id")) if call else []
     session_steps = sum(each.steps_total for each in worked) if worked else None  # None: the model was asked once
     session = session_twin = pack = pack_twin = None
@@ -161,7 +159,7 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
     if part == "reply" and call.reply_id:
         text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
     else:
-        sent = parse_prompt(Blob.objects.read(call.request_id)).messages
+        sent = Prompt(Blob.objects.read(call.request_id)).messages
         number = parse_count(part, len(sent))
         if not number:
             raise Http404("no such text")
@@ -177,7 +175,7 @@ def _read_session(
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return the session in the reader of trials, for the page and for the twin.
     `read`: the one of `worked` that is shown."""
-    reading, turns = read_trajectory(read, query), worked[0].extra.get("turns")
+    reading, turns = StepReading(read, query), worked[0].extra.get("turns")
     facts = {
         "turns": turns if isinstance(turns, int) else None,
         "seconds": (call.finished_at - call.started_at).total_seconds() if call.finished_at else None,
@@ -197,26 +195,15 @@ def _read_session(
 # --- what student and teacher wrote before it -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class TalkTurn:
-    """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
+    """One answered call, with its text exactly. `places`: of the messages of its prompt; each is a text of its own, as
+    the reply is."""
 
-    call: ModelCall
-    text: str  # exactly
-    messages: int
-    is_held_back: bool
-
-    @property
-    def shown(self) -> str:
-        return visible(self.text[:MAX_SAID])
-
-    @property
-    def left_out(self) -> int:
-        return max(0, len(self.text) - MAX_SAID)
-
-    @property
-    def places(self) -> range:
-        return range(1, self.messages + 1)
+    def __init__(self, call: ModelCall, request: bytes, reply: bytes | None, *, is_held_back: bool) -> None:
+        self.call, self.is_held_back = call, is_held_back
+        self.text = str(orjson.loads(reply).get("text") or "") if reply else ""
+        self.shown, self.left_out = visible(self.text[:MAX_SAID]), max(0, len(self.text) - MAX_SAID)
+        self.places = range(1, len(orjson.loads(request).get("messages") or ()) + 1)
 
 
 def _read_talk(decision: Decision) -> list[TalkTurn]:
@@ -232,13 +219,10 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
     contents = Blob.objects.read_many(
         [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
     )
-    turns = []
-    for call in calls:
-        request = orjson.loads(contents[call.request_id])
-        reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
-        text, messages = str(reply.get("text") or ""), len(request.get("messages") or ())
-        turns.append(TalkTurn(call, text, messages, call.key in refused))
-    return turns
+    return [
+        TalkTurn(call, contents[call.request_id], contents.get(call.reply_id or ""), is_held_back=call.key in refused)
+        for call in calls
+    ]
 
 
 # --- what a pack has the author asked, next to what Skillglass would ask --------------------------------------------
@@ -323,17 +307,26 @@ class SeenPassage:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
 class SeenStep:
-    """`seen` and `length`: characters. A step without text can be seen although both are 0."""
+    """`seen` and `length`: characters. A step without text can be seen although both are 0. `fields`: name, kind, label
+    and passages, in reading order."""
 
-    number: int
-    source: str
-    is_seen: bool
-    reasons: tuple[str, ...]
-    seen: int
-    length: int
-    fields: Sequence[Mapping[str, object]]  # name, kind, label and passages, in reading order
+    def __init__(
+        self, stored: StoredStep, spans: Mapping[str, Sequence[tuple[int, int]]] | None, reasons: Iterable[str]
+    ) -> None:
+        step, texts = stored.step, dict(fields(stored.step))
+        self.number, self.source, self.reasons = step.number, step.source.value, list(reasons)
+        self.is_seen, self.seen, self.length, self.fields = spans is not None, 0, 0, list[dict[str, object]]()
+        for name in reading_order(step):
+            text, whole = texts[name], stored.long.get(name, len(texts[name]))
+            kept = sorted((spans or {}).get(name, ()))
+            self.length += whole
+            self.seen += sum(end - start for start, end in kept)
+            group, _, index = name.partition("/")
+            kind = {"tool_calls": "call", "observations": "result"}.get(group, group)
+            label = step.tool_calls[int(index)].name if kind == "call" else kind
+            passages = list(_split_passages(text, whole, kept))
+            self.fields.append({"name": name, "kind": kind, "label": visible(label[:80]), "passages": passages})
 
     @property
     def word(self) -> str:
@@ -342,64 +335,35 @@ class SeenStep:
         return "shown" if self.seen >= self.length else "shown in part"
 
 
-@dataclass(frozen=True, slots=True)
 class SeenTrial:
-    """One trial of the evidence. Without a compaction it is unknown what was shown."""
+    """One trial of the evidence. Without a compaction it is unknown what was shown. `runs`: of shown steps, on the
+    strip."""
 
-    evidence: DecisionEvidence
-    window: StepWindow | None = None
-    steps: Sequence[SeenStep] = ()
-    runs: Sequence[Mapping[str, object]] = ()  # of shown steps, on the strip
-
-
-def _read_seen(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrial:
-    compaction = evidence.compaction
-    if compaction is None:
-        return SeenTrial(evidence)
-    trajectory = compaction.trajectory
-    window = parse_window(trajectory.steps_total, query)
-    spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    reasons: dict[int, dict[str, None]] = defaultdict(dict)
-    for step, name, start, end, _length, reason in orjson.loads(Blob.objects.read(compaction.spans_id)):
-        spans[step][name].append((start, end))
-        reasons[step][reason] = None
-    stored = read_page(trajectory, window.first, window.count)
-    steps = [_draw_step(found, spans.get(found.step.number), reasons[found.step.number]) for found in stored]
-    ends: list[list[int]] = []  # neighbouring kept steps as one run
-    for number in sorted(spans):
-        if ends and number == ends[-1][1] + 1:
-            ends[-1][1] = number
-        else:
-            ends.append([number, number])
-    scale = STRIP / max(trajectory.steps_total, 1)
-    runs = [
-        {
-            "first": first,
-            "word": f"{first}" if first == last else f"{first}–{last}",
-            "x": (first - 1) * scale,
-            "width": max((last - first + 1) * scale, 2.0),
-        }
-        for first, last in ends[:MAX_RUNS]
-    ]
-    return SeenTrial(evidence, window, steps, runs)
-
-
-def _draw_step(
-    stored: StoredStep, spans: Mapping[str, Sequence[tuple[int, int]]] | None, reasons: Iterable[str]
-) -> SeenStep:
-    step, texts = stored.step, dict(fields(stored.step))
-    drawn, seen, length = [], 0, 0
-    for name in reading_order(step):
-        text, whole = texts[name], stored.long.get(name, len(texts[name]))
-        kept = sorted((spans or {}).get(name, ()))
-        length += whole
-        seen += sum(end - start for start, end in kept)
-        group, _, index = name.partition("/")
-        kind = {"tool_calls": "call", "observations": "result"}.get(group, group)
-        label = step.tool_calls[int(index)].name if kind == "call" else kind
-        passages = list(_split_passages(text, whole, kept))
-        drawn.append({"name": name, "kind": kind, "label": visible(label[:80]), "passages": passages})
-    return SeenStep(step.number, step.source.value, spans is not None, tuple(reasons), seen, length, drawn)
+    def __init__(self, evidence: DecisionEvidence, query: Mapping[str, str]) -> None:
+        self.evidence, self.window = evidence, None
+        self.steps, self.runs = list[SeenStep](), list[dict[str, object]]()
+        if evidence.compaction is None:
+            return
+        trajectory = evidence.compaction.trajectory
+        self.window = window = parse_window(trajectory.steps_total, query)
+        spans: dict[int, dict[str, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
+        reasons: dict[int, dict[str, None]] = defaultdict(dict)
+        for step, name, start, end, _length, reason in orjson.loads(Blob.objects.read(evidence.compaction.spans_id)):
+            spans[step][name].append((start, end))
+            reasons[step][reason] = None
+        for stored in read_page(trajectory, window.first, window.count):
+            number = stored.step.number
+            self.steps.append(SeenStep(stored, spans.get(number), reasons[number]))
+        ends: list[list[int]] = []  # neighbouring kept steps as one run
+        for number in sorted(spans):
+            if ends and number == ends[-1][1] + 1:
+                ends[-1][1] = number
+            else:
+                ends.append([number, number])
+        scale = STRIP / max(trajectory.steps_total, 1)
+        for first, last in ends[:MAX_RUNS]:
+            word, width = f"{first}" if first == last else f"{first}–{last}", max((last - first + 1) * scale, 2.0)
+            self.runs.append({"first": first, "word": word, "x": (first - 1) * scale, "width": width})
 
 
 def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[SeenPassage]:

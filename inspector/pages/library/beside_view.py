@@ -23,9 +23,9 @@ from benchapp.stats.inference.shares import Rate, half_up
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import Place, StripForm, count_patches, draw_strip
 from inspector.pages.library.between import LineStories
-from inspector.pages.library.changes import Versions, read_contents, read_versions
+from inspector.pages.library.changes import read_contents, read_versions
 from inspector.pages.library.library_view import EPISODE
-from inspector.pages.library.rail import LibraryCourse, choose_episode, open_course
+from inspector.pages.library.rail import choose_episode, open_course
 from inspector.web.responses import link_to, render_page
 from inspector.web.subject import head_of, of_run
 from inspector.web.text.diff import DiffRow, draw_source_rows
@@ -85,22 +85,24 @@ class TaskPair:
         return self.left.success is not self.right.success
 
 
-@dataclass(frozen=True, slots=True)
 class LibrarySide:
     """One of the two: its episode, the course of its library, and the skills it ended with."""
 
-    run: Run
-    episode: Episode
-    course: LibraryCourse
-    skills: tuple[SkillFacts, ...]
-
-    @property
-    def lines(self) -> int:
-        return sum(skill.lines for skill in self.skills)
-
-    @property
-    def words(self) -> frozenset[str]:
-        return frozenset[str]().union(*(skill.words for skill in self.skills))
+    def __init__(self, run: Run, episode: Episode) -> None:
+        self.run, self.episode, self.course = run, episode, open_course(run, episode)
+        (versions,) = read_versions(self.course.rail.states[-1].snapshot)
+        main = {
+            path.partition("/")[0]: path for path in versions if path.count("/") == 1 and path.endswith("/SKILL.md")
+        }
+        contents = read_contents(versions[path] for path in main.values())
+        self.skills = []
+        for name, path in sorted(main.items()):
+            content = contents[versions[path].digest]
+            words = frozenset(find_words("" if is_binary(content) else content.decode()))
+            readers = count_rate(trial for trial in self.course.lineage.trials if trial.read and name in trial.read)
+            self.skills.append(SkillFacts(name, path, versions[path].lines, words, readers))
+        self.lines = sum(skill.lines for skill in self.skills)
+        self.words = frozenset[str]().union(*(skill.words for skill in self.skills))
 
 
 @of_run
@@ -119,7 +121,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     others = list_others(run, episode)
     other = next((each for each in others if str(each.public_id) == query.get("other")), others[0] if others else None)
-    left, right = _open_side(run, episode), _open_side(other.run, other) if other else None
+    left, right = LibrarySide(run, episode), LibrarySide(other.run, other) if other else None
     pairs = pair_skills(left.skills, right.skills if right else ())
     asked = query.get("skill", "")
     named = (pair for pair in pairs if asked and asked in [side.name for side in (pair.left, pair.right) if side])
@@ -185,12 +187,6 @@ def list_others(run: Run, episode: Episode) -> list[Episode]:
     return sorted(rows[: MAX_OTHERS * 4], key=rank)[:MAX_OTHERS]
 
 
-def _open_side(run: Run, episode: Episode) -> LibrarySide:
-    course = open_course(run, episode)
-    (versions,) = read_versions(course.rail.states[-1].snapshot)
-    return LibrarySide(run, episode, course, tuple(_read_skills(course, versions)))
-
-
 def _draw_strips(sides: Sequence[LibrarySide]) -> dict[int, Strip]:
     """Draw them task under task, by the key of the episode: both strips keep the room that either needs."""
     sides = [side for side in sides if side.episode.is_ordered]
@@ -204,16 +200,6 @@ def _draw_strips(sides: Sequence[LibrarySide]) -> dict[int, Strip]:
         svg = draw_strip(timeline, link_to_pages(side.run, side.episode), form, rooms=rooms)
         drawn[side.episode.pk] = Strip(timeline, svg, plural(decisions, "decision"))
     return drawn
-
-
-def _read_skills(course: LibraryCourse, versions: Versions) -> Iterable[SkillFacts]:
-    main = {path.partition("/")[0]: path for path in versions if path.count("/") == 1 and path.endswith("/SKILL.md")}
-    contents = read_contents(versions[path] for path in main.values())
-    for name, path in sorted(main.items()):
-        content = contents[versions[path].digest]
-        text = "" if is_binary(content) else content.decode()
-        readers = count_rate(trial for trial in course.lineage.trials if trial.read and name in trial.read)
-        yield SkillFacts(name, path, versions[path].lines, frozenset(find_words(text)), readers)
 
 
 def pair_skills(left: Sequence[SkillFacts], right: Sequence[SkillFacts]) -> list[SkillPair]:

@@ -92,46 +92,29 @@ class RangeRow:
     is_of_file: bool  # wrote lines of the file shown first
 
 
-@dataclass(frozen=True, slots=True)
 class LibraryRange:
-    """Everything between two states, the one that made the later of them included."""
+    """Everything between two states, the one that made the later of them included. `path`: the file shown first.
 
-    rows: tuple[RangeRow, ...]
-    gone: list[dict[str, object]]  # files of neither end; `moved_to`: where their lines went, where they did
+    `gone`: files of neither end; `moved_to`: where their lines went, where they did. `keeping`: how many decisions
+    wrote a line which is still there at the end."""
 
-    @property
-    def changed(self) -> int:
-        return sum(row.stop.changed for row in self.rows)
-
-    @property
-    def not_taken(self) -> int:
-        return sum(row.stop.tone == "refused" for row in self.rows)
-
-    @property
-    def unchanged(self) -> int:
-        return len(self.rows) - self.changed - self.not_taken
-
-    @property
-    def keeping(self) -> int:
-        """Count the decisions that wrote a line which is still there at the end."""
-        return sum(row.kept > 0 for row in self.rows)
-
-
-def list_range(course: LibraryCourse, selection: Selection, path: str) -> LibraryRange:
-    """List the changes between two states. `path`: the file shown first."""
-    traced = course.lineage.blame
-    before, after = course.place_of(selection.before), course.place_of(selection.after)
-    written: Counter[int] = Counter()
-    surviving: Counter[int] = Counter()
-    for line in traced.lines:
-        written[line.born] += 1
-        surviving[line.born] += line.last >= after
-    of_file = {traced.lines[number].born for number in traced.states[after].get(path, ())}
-    rows = []
-    for stop in course.list_between(selection):
-        place = course.place_of(stop.after) if stop.changed else -1
-        rows.append(RangeRow(stop, written[place], surviving[place], place in of_file))
-    return LibraryRange(tuple(rows), list(_list_gone(course, before, after))[:MAX_GONE])
+    def __init__(self, course: LibraryCourse, selection: Selection, path: str) -> None:
+        traced = course.lineage.blame
+        before, after = course.place_of(selection.before), course.place_of(selection.after)
+        written, surviving = Counter[int](), Counter[int]()
+        for line in traced.lines:
+            written[line.born] += 1
+            surviving[line.born] += line.last >= after
+        of_file = {traced.lines[number].born for number in traced.states[after].get(path, ())}
+        self.rows = []
+        for stop in course.list_between(selection):
+            place = course.place_of(stop.after) if stop.changed else -1
+            self.rows.append(RangeRow(stop, written[place], surviving[place], place in of_file))
+        self.gone = list(_list_gone(course, before, after))[:MAX_GONE]
+        self.changed = sum(row.stop.changed for row in self.rows)
+        self.not_taken = sum(row.stop.tone == "refused" for row in self.rows)
+        self.unchanged = len(self.rows) - self.changed - self.not_taken
+        self.keeping = sum(row.kept > 0 for row in self.rows)
 
 
 def _list_gone(course: LibraryCourse, before: int, after: int) -> Iterator[dict[str, object]]:

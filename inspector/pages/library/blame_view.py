@@ -3,13 +3,12 @@ and how the later trials ended that had it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.analysis.lineage.attribution import (
-    LaterTrials,
     LedgerRow,
     count_later_trials,
     count_ledger_row,
@@ -37,46 +36,33 @@ MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
 
 
-@dataclass(frozen=True, slots=True)
 class LineOrigin:
-    """A state that lines of the file come from. `stop`: what made it; None for the library at the start.
+    """A state that lines of the file come from, with the later trials that had any of its lines of this file. `stop`:
+    what made it; None for the library at the start. `age`: its place among the states of the file, newest first.
 
     `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
     """
 
-    place: int
-    state: LibraryState
-    stop: RailStop | None
-    lines: int
-    first_line: int
-    rounds_ago: int
-    shade: int
-    later: LaterTrials
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.stop.decision if self.stop else None
-
-    @property
-    def word(self) -> str:
-        return self.stop.word if self.stop else "Library at the start"
+    def __init__(self, file: BlamedFile, born: int, age: int) -> None:
+        course, traced = file.course, file.course.lineage.blame
+        lines = zip(traced.states[file.place][file.path], file.borns, strict=True)
+        numbers = [line for line, at in lines if at == born]
+        whole = TracedLine(born, max(traced.lines[number].last for number in numbers))
+        self.place, self.state, self.lines = born, course.rail.states[born], len(numbers)
+        self.stop = stop = course.rail.find_maker(self.state)
+        self.decision, self.word = stop.decision if stop else None, stop.word if stop else "Library at the start"
+        self.first_line, self.rounds_ago = file.borns.index(born) + 1, file.place - born
+        self.shade = min(age, AGES - 1)
+        had_it = list_trials_with_line(course.lineage, file.place, file.path, whole)
+        self.later = count_later_trials(had_it, course.baseline)
 
 
-@dataclass(frozen=True, slots=True)
 class LineSpan:
     """Consecutive lines of one origin."""
 
-    origin: LineOrigin
-    rows: tuple[DiffRow, ...]
-    is_chosen: bool
-
-    @property
-    def first(self) -> int:
-        return self.rows[0].new or 0
-
-    @property
-    def last(self) -> int:
-        return self.rows[-1].new or 0
+    def __init__(self, origin: LineOrigin, rows: Sequence[DiffRow], *, is_chosen: bool) -> None:
+        self.origin, self.rows, self.is_chosen = origin, rows, is_chosen
+        self.first, self.last = rows[0].new or 0, rows[-1].new or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +74,68 @@ class Likeness:
     overlap: WordOverlap
 
 
-@dataclass(frozen=True, slots=True)
+class BlamedFile:
+    """A file of the library in the state at this place, line by line. `borns`: the state that each line was written in.
+    `note`: why it has no lines."""
+
+    def __init__(self, course: LibraryCourse, place: int, path: str, files: Sequence[FileChange]) -> None:
+        self.course, self.place, self.path = course, place, path
+        self.rows, self.note = _read_rows(files, path, course.lineage)
+        self.borns: Sequence[int] = course.lineage.blame.origins(place, path) if self.rows else ()
+        newest_first = sorted(set(self.borns), reverse=True)
+        self.origins = {born: LineOrigin(self, born, age) for age, born in enumerate(newest_first)}
+
+    def join_spans(self, number: int) -> list[LineSpan]:
+        """Return the lines of the page in spans of one origin. `number`: of the line asked for."""
+        spans, start = [], 0
+        rows = self.rows[:MAX_ROWS]
+        for end in range(1, len(rows) + 1):
+            if end == len(rows) or self.borns[end] != self.borns[start]:
+                is_chosen = start < number <= end
+                spans.append(LineSpan(self.origins[self.borns[start]], rows[start:end], is_chosen=is_chosen))
+                start = end
+        return spans
+
+    def list_moves(self) -> list[tuple[LibraryState, Move]]:
+        """Return the moves up to this state, newest first."""
+        if not self.path or self.course.lineage.too_big:
+            return []
+        traced = self.course.lineage.blame
+        steps = sorted(traced.paths(self.place, self.path).items(), reverse=True)
+        return [
+            (self.course.rail.states[state], traced.moves[state][where])
+            for state, where in steps
+            if state <= self.place and where in traced.moves[state]
+        ]
+
+
 class ChosenLine:
-    """The line a reader asks about: who wrote it, from what, and how the later trials that had it ended."""
+    """The line a reader asks about: who wrote it, from what, and how the later trials that had it ended.
 
-    number: int
-    text: str
-    first: int  # of the lines around it that came with it
-    last: int
-    origin: LineOrigin
-    stands_until: LibraryState | None  # the last state that has it; None where the library still does
-    later: LaterTrials
-    ledger: LedgerRow
-    probes: tuple[ProbeResult, ...]  # about the decision that wrote it
-    evidence: tuple[ShownTrial, ...]
-    alike: tuple[Likeness, ...]
+    `first`, `last`, `length`: of the lines around it that came with it. `stands_until`: the last state that has it;
+    None where the library still does. `probes`: about the decision that wrote it.
+    """
 
-    @property
-    def length(self) -> int:
-        """Return the number of lines around it that came with it."""
-        return self.last - self.first + 1
+    def __init__(self, file: BlamedFile, number: int) -> None:
+        course, borns = file.course, file.borns
+        traced, states = course.lineage.blame, course.rail.states
+        line = traced.lines[traced.states[file.place][file.path][number - 1]]
+        self.number, self.text = number, file.rows[number - 1].text
+        self.origin = origin = file.origins[line.born]
+        self.first = self.last = number
+        while self.first > 1 and borns[self.first - 2] == line.born:
+            self.first -= 1
+        while self.last < len(borns) and borns[self.last] == line.born:
+            self.last += 1
+        self.length = self.last - self.first + 1
+        self.stands_until = None if line.last == len(states) - 1 else states[line.last]
+        had_it = list_trials_with_line(course.lineage, file.place, file.path, line)
+        self.later = count_later_trials(had_it, course.baseline)
+        family = origin.stop.family if origin.stop else None
+        self.ledger = count_ledger_row(course.lineage, line.born, family, course.baseline)
+        self.probes = read_probes_about(origin.decision)
+        self.evidence = read_evidence(origin.decision) if origin.decision else []
+        self.alike = _find_alike(self.text, self.evidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +157,18 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     if episode is None:
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     course = open_course(run, episode)
-    rail, lineage = course.rail, course.lineage
+    rail = course.rail
     state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
     (versions,) = read_versions(state.snapshot)
     files = compare_versions(versions, versions)
     path, missing = _choose_path(files, query.get("skill", ""), query.get("file", ""))
-    rows, note = _read_rows(files, path, lineage)
-    origins = _trace_origins(course, place, path) if rows else {}
-    newest_first = sorted(origins.values(), key=lambda origin: -origin.place)
-    number = 0 if missing else parse_count(query.get("line", ""), len(rows)) or 0
-    spans = _join_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number) if rows else []
-    rows_left_out = max(0, len(rows) - MAX_ROWS)
-    moves = _list_moves(course, place, path)
-    chosen = _read_line(course, place, path, rows, origins, number) if number else None
+    file = BlamedFile(course, place, path, files)
+    newest_first = sorted(file.origins.values(), key=lambda origin: -origin.place)
+    number = 0 if missing else parse_count(query.get("line", ""), len(file.rows)) or 0
+    spans, moves = file.join_spans(number), file.list_moves()
+    rows_left_out = max(0, len(file.rows) - MAX_ROWS)
+    chosen = ChosenLine(file, number) if number else None
     ledger = [] if number else _build_ledger(episode, course)
     if as_json:
         data |= {
@@ -151,7 +177,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
             "files": [change.path for change in files],
             "file": path or None,
             "not_there": missing or None,
-            "note": note or None,
+            "note": file.note or None,
             "moves": [{"at": at.key, "from": move.old, "to": move.new, "alike": move.alike} for at, move in moves],
             "origins": [_origin_twin(episode, origin) for origin in newest_first],
             "spans": SPAN.read_all(spans),
@@ -173,7 +199,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "path": path,
         "skill": path.partition("/")[0],
         "missing": missing,
-        "note": note,
+        "note": file.note,
         "origins": newest_first,
         "lines_total": sum(origin.lines for origin in newest_first),
         "spans": spans,
@@ -191,16 +217,13 @@ def find_line(episode: Episode, decision: Decision, at: str, path: str, text: st
     """Return the first line of this text that the decision wrote, in the state `at`. None where it is gone."""
     course = open_course(episode.run, episode)
     state = course.rail.round(at)
-    place = course.rail.states.index(state)
     (versions,) = read_versions(state.snapshot)
     if path not in versions:
         return None
-    rows, _ = _read_rows(compare_versions(versions, versions), path, course.lineage)
-    origins = _trace_origins(course, place, path) if rows else {}
-    borns = course.lineage.blame.origins(place, path) if rows else ()
-    for row, born in zip(rows[:MAX_ROWS], borns, strict=False):
-        if row.new and row.text == text and origins[born].decision == decision:
-            return _read_line(course, place, path, rows, origins, row.new)
+    file = BlamedFile(course, course.rail.states.index(state), path, compare_versions(versions, versions))
+    for row, born in zip(file.rows[:MAX_ROWS], file.borns, strict=False):
+        if row.new and row.text == text and file.origins[born].decision == decision:
+            return ChosenLine(file, row.new)
     return None
 
 
@@ -240,89 +263,6 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
         return (), f"Binary file, {len(content):,} bytes: it has no lines."
     rows = draw_source_rows(path, content)
     return rows, "" if rows else explain_no_rows(content)
-
-
-def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, LineOrigin]:
-    """Return the state a line was written in -> its origin.
-    Later trials are those that had any of its lines of this file."""
-    found = {}
-    rail, traced = course.rail, course.lineage.blame
-    borns = traced.origins(place, path)
-    newest_first = sorted(set(borns), reverse=True)
-    for born in newest_first:
-        numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
-        whole = TracedLine(born, max(traced.lines[number].last for number in numbers))
-        found[born] = LineOrigin(
-            place=born,
-            state=rail.states[born],
-            stop=rail.find_maker(rail.states[born]),
-            lines=len(numbers),
-            first_line=borns.index(born) + 1,
-            rounds_ago=place - born,
-            shade=min(newest_first.index(born), AGES - 1),
-            later=count_later_trials(list_trials_with_line(course.lineage, place, path, whole), course.baseline),
-        )
-    return found
-
-
-def _join_spans(
-    rows: Sequence[DiffRow], borns: Sequence[int], origins: Mapping[int, LineOrigin], number: int
-) -> list[LineSpan]:
-    spans, start = [], 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or borns[end] != borns[start]:
-            spans.append(LineSpan(origins[borns[start]], tuple(rows[start:end]), start < number <= end))
-            start = end
-    return spans
-
-
-def _list_moves(course: LibraryCourse, place: int, path: str) -> tuple[tuple[LibraryState, Move], ...]:
-    """Return the moves up to this state, newest first."""
-    if not path or course.lineage.too_big:
-        return ()
-    traced = course.lineage.blame
-    steps = traced.paths(place, path)
-    return tuple(
-        (course.rail.states[state], traced.moves[state][where])
-        for state, where in sorted(steps.items(), reverse=True)
-        if state <= place and where in traced.moves[state]
-    )
-
-
-def _read_line(
-    course: LibraryCourse,
-    place: int,
-    path: str,
-    rows: Sequence[DiffRow],
-    origins: Mapping[int, LineOrigin],
-    number: int,
-) -> ChosenLine:
-    traced, states = course.lineage.blame, course.rail.states
-    borns = traced.origins(place, path)
-    line = traced.lines[traced.states[place][path][number - 1]]
-    origin = origins[line.born]
-    first = last = number
-    while first > 1 and borns[first - 2] == line.born:
-        first -= 1
-    while last < len(borns) and borns[last] == line.born:
-        last += 1
-    evidence = read_evidence(origin.decision) if origin.decision else []
-    text = rows[number - 1].text
-    return ChosenLine(
-        number=number,
-        text=text,
-        first=first,
-        last=last,
-        origin=origin,
-        stands_until=None if line.last == len(states) - 1 else states[line.last],
-        later=count_later_trials(list_trials_with_line(course.lineage, place, path, line), course.baseline),
-        ledger=count_ledger_row(
-            course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline
-        ),
-        probes=tuple(read_probes_about(origin.decision)),
-        evidence=tuple(evidence),
-        alike=tuple(_find_alike(text, evidence)),
-    )
 
 
 def _find_alike(line: str, evidence: Sequence[ShownTrial]) -> list[Likeness]:

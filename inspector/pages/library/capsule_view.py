@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from django.conf import settings
@@ -20,18 +20,18 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from benchapp.analysis.deciding.deciding_steps import read_step_index
-from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
+from benchapp.models import Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trial
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps
 from benchapp.record.visible import visible
 from inspector.pages.compare.report import static_text
-from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
-from inspector.pages.library.library_view import TimeMachine, open_time_machine
+from inspector.pages.library.changes import FileChange, Version, draw_changes, read_contents
+from inspector.pages.library.library_view import TimeMachine
 from inspector.pages.library.rail import ShownTrial
 from inspector.reader.outline import read_chunk_summaries
-from inspector.reader.reading import choose_attempt, choose_trajectory, read_instruction, read_trial
+from inspector.reader.reading import TrialReading, choose_attempt, choose_trajectory, read_instruction
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
-from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
+from inspector.reader.verdict import decide_checks, read_verdicts, write_ending
 from inspector.web.responses import attach
 from inspector.web.subject import of_run, refuse_closed
 from runner.base.text import plural
@@ -45,34 +45,53 @@ DECISION_WITH = ("family", "before", "after", "call", "after_trial__task__family
 Digest = tuple[str, str, str]  # what it is of, the digest, what it covers
 
 
-@dataclass(frozen=True, slots=True)
 class Account:
-    """A trial in a capsule. `first`, `last`: its steps in their order; `gap`: how many are left out between them.
-    `deciding`: (step, what it did) of the steps that led to its failed checks, by rule."""
+    """A trial in a capsule, by its counting attempt, else by the latest one. `first`, `last`: its steps in their order;
+    `gap`: how many are left out between them. `deciding`: (step, what it did) of the steps that led to its failed
+    checks, by rule."""
 
-    trial: Trial
-    attempt: Attempt | None
-    verdicts: tuple[VerdictView, ...]
-    trajectory: Trajectory | None
-    first: tuple[StepView, ...]
-    gap: int
-    last: tuple[StepView, ...]
-    uses: tuple[SkillUse, ...]
-    deciding: tuple[tuple[int, str], ...]
+    def __init__(self, trial: Trial, redactor: Redactor) -> None:
+        self.trial, self.attempt = trial, choose_attempt(list(trial.attempts.order_by("number")), "")
+        attempt, self.uses = self.attempt, list[SkillUse]()
+        self.verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
+        self.trajectory = choose_trajectory(list(attempt.trajectories.current()) if attempt else [], "")
+        if attempt:
+            self.uses = list(attempt.skill_uses.order_by("step", "id")[:200])
+        total = self.trajectory.steps_total if self.trajectory else 0
+        half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
+        self.first = self._draw(1, half, redactor)
+        self.gap = max(0, total - MAX_STEPS)
+        self.last = self._draw(total - half + 1, half, redactor) if self.gap else []
+        self.deciding: list[tuple[int, str]] = []
+        if self.trajectory and self.verdicts:  # as the trial's page finds them
+            index = read_step_index(self.trajectory, len(read_chunk_summaries(self.trajectory)))
+            trail = decide_checks(self.verdicts[0], index).trail
+            self.deciding = [(one.step, visible(redactor.text(one.words))) for one in trail]
+
+    def _draw(self, first: int, count: int, redactor: Redactor) -> list[StepView]:
+        drawn: list[StepView] = []
+        if self.trajectory is None:
+            return drawn
+        skills = list_uses_by_step(self.uses, self.trajectory)
+        for start in range(first, first + count, PAGE_STEPS):
+            stored = read_steps(self.trajectory, start, min(PAGE_STEPS, first + count - start))
+            cleaned = [replace(found, step=redactor.step(found.step)) for found in stored]
+            drawn += draw_steps(cleaned, skills=skills)
+        return drawn
 
 
-@dataclass(frozen=True, slots=True)
 class CapsuleChange:
     """A decision and what it did to the library; what it asked for where it was refused. Its texts without secrets."""
 
-    machine: TimeMachine
-    decision: Decision
-    summary: str
-    error: str
-    findings: tuple[object, ...]
-    files: tuple[ShownFile, ...]
-    files_left_out: int
-    evidence: tuple[ShownTrial, ...]
+    def __init__(self, run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> None:
+        self.decision = decision
+        self.machine = TimeMachine(run, episode, {"decision": str(decision.number), "view": "source"})
+        self.summary, self.error = redactor.text(decision.summary), redactor.text(decision.error)
+        self.findings = [redactor.value(found) for found in decision.findings[:MAX_FINDINGS]]
+        changed = [_redact_change(change, redactor) for change in self.machine.changed[:MAX_FILES]]
+        self.files = draw_changes(changed, whole=True)
+        self.files_left_out = max(0, len(self.machine.changed) - MAX_FILES)
+        self.evidence = [_redact_evidence(shown, redactor) for shown in self.machine.evidence]
 
 
 @of_run
@@ -88,8 +107,8 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
         raise Http404("no such decision")
     decision = get_object_or_404(episode.decisions.select_related(*DECISION_WITH), number=number)
     redactor = Redactor()
-    change = _read_change(run, episode, decision, redactor)
-    account = _read_account(decision.after_trial, redactor) if decision.after_trial else None
+    change = CapsuleChange(run, episode, decision, redactor)
+    account = Account(decision.after_trial, redactor) if decision.after_trial else None
     context: dict[str, object] = {"of": "decision", "title": visible(f"Decision {decision.number} in {episode.title}")}
     return _download(request, run, episode, redactor, [change], account, context)
 
@@ -101,11 +120,11 @@ def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return closed
     redactor = Redactor()
     run, episode = trial.episode.run, trial.episode
-    account = _read_account(trial, redactor)
-    opened = read_trial(trial, {}, with_steps=False)  # for its ending; steps are drawn by the account
+    account = Account(trial, redactor)
+    opened = TrialReading(trial, {}, with_steps=False)  # for its ending; steps are drawn by the account
     instruction = read_instruction(trial)
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
-    changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
+    changes = [CapsuleChange(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
     context: dict[str, object] = {
         "of": "trial",
         "title": visible(f"{trial.task.title} ({trial.phase})"),
@@ -151,59 +170,7 @@ def _download(
     return HttpResponse(text, headers={**attach(name), "Repr-Digest": f"sha-256=:{digest}:"})
 
 
-# --- a trial ----------------------------------------------------------------------------------------------------
-
-
-def _read_account(trial: Trial, redactor: Redactor) -> Account:
-    """Read the trial by its counting attempt, else of the latest one."""
-    attempts = list(trial.attempts.order_by("number"))
-    attempt = choose_attempt(attempts, "")
-    verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
-    trajectory = choose_trajectory(list(attempt.trajectories.current()) if attempt else [], "")
-    uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
-    total = trajectory.steps_total if trajectory else 0
-    half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
-    first = _draw(trajectory, 1, half, uses, redactor)
-    last = _draw(trajectory, total - half + 1, half, uses, redactor) if total > MAX_STEPS else ()
-    gap = max(0, total - MAX_STEPS)
-    deciding: list[tuple[int, str]] = []
-    if trajectory and verdicts:  # as the trial's page finds them
-        index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
-        trail = decide_checks(verdicts[0], index).trail
-        deciding = [(one.step, visible(redactor.text(one.words))) for one in trail]
-    return Account(trial, attempt, tuple(verdicts), trajectory, first, gap, last, tuple(uses), tuple(deciding))
-
-
-def _draw(
-    trajectory: Trajectory | None, first: int, count: int, uses: Sequence[SkillUse], redactor: Redactor
-) -> tuple[StepView, ...]:
-    if trajectory is None:
-        return ()
-    skills = list_uses_by_step(uses, trajectory)
-    drawn: list[StepView] = []
-    for start in range(first, first + count, PAGE_STEPS):
-        stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))
-        cleaned = [replace(found, step=redactor.step(found.step)) for found in stored]
-        drawn += draw_steps(cleaned, skills=skills)
-    return tuple(drawn)
-
-
-# --- a decision -------------------------------------------------------------------------------------------------
-
-
-def _read_change(run: Run, episode: Episode, decision: Decision, redactor: Redactor) -> CapsuleChange:
-    machine = open_time_machine(run, episode, {"decision": str(decision.number), "view": "source"})
-    changed = [_redact_change(change, redactor) for change in machine.changed[:MAX_FILES]]
-    return CapsuleChange(
-        machine=machine,
-        decision=decision,
-        summary=redactor.text(decision.summary),
-        error=redactor.text(decision.error),
-        findings=tuple(redactor.value(found) for found in decision.findings[:MAX_FINDINGS]),
-        files=tuple(draw_changes(changed, whole=True)),
-        files_left_out=max(0, len(machine.changed) - MAX_FILES),
-        evidence=tuple(_redact_evidence(shown, redactor) for shown in machine.evidence),
-    )
+# --- a decision without secrets ---------------------------------------------------------------------------------
 
 
 def _redact_change(change: FileChange, redactor: Redactor) -> FileChange:

@@ -18,7 +18,7 @@ from django.urls import reverse
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.analysis.diagnoses.library_shelf import GROUPS, LibraryRule, read_text
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, User
 from benchapp.record.json_shape import JsonShape
@@ -140,6 +140,16 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         return render_page(request, TEMPLATE, data=data, page=page, as_json=True)
     previous, following = find_neighbours(filled, state)
     patterns = Counter(facts["pattern"] for facts in skills)
+    skill_rows = []
+    for facts in skills:
+        groups = []
+        for name in PROFILE_GROUPS:
+            cues = facts["cues"].get(name, {})
+            missing = [cue for cue, is_there in cues.items() if not is_there]
+            lacks = [LACK_WORDS.get(cue, f"no {cue}") for cue in missing]
+            found = {"group": name, "found": sum(cues.values()), "total": len(cues)}
+            groups.append({**found, "missing": missing, "lacks": lacks})
+        skill_rows.append({**facts, "groups": groups})
     context |= {"shown": shown, "totals": totals}
     context["opened"] = {
         "state": state,
@@ -154,7 +164,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "facets": [
             (name, word, of_groups[name], counts[name, "alarm"]) for name, word in GROUPS.items() if of_groups[name]
         ],
-        "skills": [_build_skill_row(facts) for facts in skills],
+        "skills": skill_rows,
         "patterns": [(pattern, patterns[pattern]) for pattern in "ABC"],
         "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
@@ -203,22 +213,6 @@ def _draw_trend(
         drawn = {"url": url, "x": x, "bars": bars, "top": y - 4, "label_x": x + BAR // 2}
         columns.append({"state": state, "diagnosis": diagnosis, **drawn})
     return columns
-
-
-def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
-    groups = []
-    for group in PROFILE_GROUPS:
-        cues = facts["cues"].get(group, {})
-        groups.append(
-            {
-                "group": group,
-                "found": sum(cues.values()),
-                "total": len(cues),
-                "missing": (missing := [cue for cue, is_there in cues.items() if not is_there]),
-                "lacks": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
-            }
-        )
-    return {**facts, "groups": groups}
 
 
 # --- lines around a finding -------------------------------------------------------------------------------------------

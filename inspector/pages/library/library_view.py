@@ -6,20 +6,18 @@ Without a choice in the address it opens on the change that says most (`LibraryC
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.analysis.lineage.session_versions import SeeingSession, SkillSessions, read_sessions
-from benchapp.models import Decision, Episode, Run
+from benchapp.models import Episode, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from benchapp.record.visible import one_line, visible
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
-from inspector.pages.library.between import LibraryRange, add_gutters, list_range
+from inspector.pages.library.between import LibraryRange, add_gutters
 from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
@@ -34,11 +32,9 @@ from inspector.pages.library.probe import RESULT, read_probes_about
 from inspector.pages.library.rail import (
     LibraryCourse,
     Rail,
-    RailStop,
     Selection,
     ShownTrial,
     TellingStop,
-    Users,
     choose_episode,
     find_stops_beside,
     open_course,
@@ -47,7 +43,6 @@ from inspector.pages.library.rail import (
     select,
 )
 from inspector.pages.people.comments import count_line_comments
-from inspector.reader.verdict import VerdictView
 from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
 from inspector.web.subject import find_neighbours, head_of, of_run, once_for, review_access
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
@@ -73,7 +68,7 @@ SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
 @of_run
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
-    machine = open_time_machine(run, episode, request.GET) if episode else None
+    machine = TimeMachine(run, episode, request.GET) if episode else None
     decision = machine.decision if machine else None
     probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
@@ -164,33 +159,64 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
     return render_page(request, "library/sessions.html", data=data, context=context, page=page, as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True)
 class TimeMachine:
-    """`is_proposal`: the later side is what a refused patch asked for; the library never was like that."""
+    """What the page shows for a query string. Nonsense in it falls back to a page that exists.
 
-    episode: Episode
-    rail: Rail
-    selection: Selection
-    view: str
-    tab: str
-    changes: tuple[FileChange, ...]
-    chosen: FileChange | None
-    missing: str  # the file of the query that is in neither state
-    is_proposal: bool
-    files: tuple[ShownFile, ...]
-    files_left_out: int
-    document: Mapping[str, object] | None  # one file at the later state, whole
-    evidence: tuple[ShownTrial, ...]
-    verdict: VerdictView | None
-    users: Users | None
-    ledger: LedgerRow | None  # of the stop, where it changed the library
-    is_beside: bool  # whether this experiment has no-skill trials of these tasks
-    reply: str  # the author's exact answer, where no patch could be read from it
-    previous: RailStop | None
-    following: RailStop | None
-    strip: Strip | None  # None where the episode's trials have no order
-    telling: TellingStop | None  # the change that the page opens on
-    between: LibraryRange | None  # if several decisions are between the two states
+    `is_proposal`: the later side is what a refused patch asked for; the library never was like that. `missing`: the
+    file of the query that is in neither state. `document`: one file at the later state, whole. `ledger`: of the stop,
+    where it changed the library. `is_beside`: whether this experiment has no-skill trials of these tasks. `reply`: the
+    author's exact answer, where no patch could be read from it. `telling`: the change that the page opens on;
+    `is_opened_by_rule`: the page shows it. `between`: if several decisions are between the two states.
+    """
+
+    def __init__(self, run: Run, episode: Episode, query: Mapping[str, str]) -> None:
+        course = open_course(run, episode)
+        self.telling = course.find_telling()
+        self.episode, self.rail = episode, course.rail
+        self.selection = selection = _select(course.rail, query, self.telling)
+        self.is_opened_by_rule = self.telling is not None and self.telling.stop == selection.stop
+        self.changes, self.is_proposal = _read_selected(selection)
+        self.changed = [change for change in self.changes if change.status]
+        self.tree = build_tree(self.changes)
+        self.skills_total = sum(bool(each.path.endswith("/SKILL.md") and each.new) for each in self.changes)
+        self.files_total = sum(change.new is not None for change in self.changes)
+        self.decisions_total = sum(stop.decision is not None for stop in self.rail.stops)
+        asked = query.get("file", "")
+        chosen = _find_change(self.changes, asked)
+        self.missing = "" if chosen else asked
+        skills = [change for change in self.changed or self.changes if change.path.endswith("/SKILL.md")]
+        first = chosen or next(iter(skills or self.changed or self.changes), None)  # where reading starts
+        self.view = query.get("view", "")
+        if self.view not in VIEWS:
+            self.view = "rendered" if selection.is_one_state and not self.is_proposal else "unified"
+        shown = self.changed  # as differences; none where one file is drawn whole instead
+        if self.view in ("rendered", "source") or chosen is not None and not chosen.status:
+            shown = []
+        elif chosen is not None:
+            shown = [chosen]
+        document = first if not shown else None
+        self.chosen = chosen or document
+        self.document = _draw_document(document, self.view) if document else None
+        drawn = draw_changes(shown, whole=chosen is not None)
+        self.files = drawn if self.is_proposal else add_gutters(course, selection, drawn)
+        self.files_left_out = max(0, len(shown) - PAGE_FILES)
+        self.decision = decision = selection.decision
+        self.previous, self.following = find_stops_beside(self.rail, selection)
+        tab = query.get("tab", "")
+        self.tab = tab if tab in TABS else "why"
+        self.evidence = once_for(run, ("evidence", decision.pk), lambda: read_evidence(decision)) if decision else []
+        self.verdict = None
+        if decision:
+            self.verdict = once_for(run, ("verdict", decision.pk), lambda: read_verdict_seen(decision))
+        text = None if self.is_proposal else first  # a refused patch was never mounted
+        self.users = course.users_of(text, selection.stop) if text else None
+        self.ledger = course.ledger_of(selection.stop)
+        self.is_beside = bool(course.baseline)
+        failed = decision and decision.status == DecisionStatus.FAILED
+        self.reply = visible(decision.read_reply()) if decision and failed else ""
+        self.strip = _open_strip(run, episode, course, selection)
+        is_range = not selection.stop and not selection.is_one_state and not course.lineage.too_big
+        self.between = LibraryRange(course, selection, text.path if text else "") if is_range else None
 
     @property
     def heading(self) -> str:
@@ -207,94 +233,12 @@ class TimeMachine:
         return selection.after.title if self.files_total else "The library is empty"
 
     @property
-    def is_opened_by_rule(self) -> bool:
-        """Does the page show the change it opens on?"""
-        return self.telling is not None and self.telling.stop == self.selection.stop
-
-    @property
     def lines(self) -> tuple[int, int]:
         """Return (added, removed): what the record counted for a decision that is shown whole, else the counts of the
         files drawn."""
         if self.decision and not self.is_proposal and len(self.files) == len(self.changed):
             return self.decision.lines_added, self.decision.lines_removed
         return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)
-
-    @property
-    def changed(self) -> list[FileChange]:
-        return [change for change in self.changes if change.status]
-
-    @property
-    def tree(self) -> list[dict[str, object]]:
-        return build_tree(self.changes)
-
-    @property
-    def skills_total(self) -> int:
-        return sum(change.path.endswith("/SKILL.md") and change.new is not None for change in self.changes)
-
-    @property
-    def files_total(self) -> int:
-        return sum(change.new is not None for change in self.changes)
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.selection.decision
-
-    @property
-    def decisions_total(self) -> int:
-        return sum(stop.decision is not None for stop in self.rail.stops)
-
-
-def open_time_machine(run: Run, episode: Episode, query: Mapping[str, str]) -> TimeMachine:
-    """Open the page for a query string. Nonsense in it falls back to a page that exists."""
-    course = open_course(run, episode)
-    telling = course.find_telling()
-    rail, selection = course.rail, _select(course.rail, query, telling)
-    changes, is_proposal = _read_selected(selection)
-    asked = query.get("file", "")
-    chosen = _find_change(changes, asked)
-    changed = [change for change in changes if change.status]
-    skills = [change for change in changed or changes if change.path.endswith("/SKILL.md")]
-    first = chosen or next(iter(skills or changed or changes), None)  # where reading starts
-    view = query.get("view", "")
-    if view not in VIEWS:
-        view = "rendered" if selection.is_one_state and not is_proposal else "unified"
-    shown: Sequence[FileChange] = changed  # as differences; none where one file is drawn whole instead
-    if view in ("rendered", "source") or chosen is not None and not chosen.status:
-        shown = ()
-    elif chosen is not None:
-        shown = (chosen,)
-    document = first if not shown else None
-    decision = selection.decision
-    previous, following = find_stops_beside(rail, selection)
-    tab = query.get("tab", "")
-    text = None if is_proposal else first  # a refused patch was never mounted
-    drawn = draw_changes(shown, whole=chosen is not None)
-    is_range = not selection.stop and not selection.is_one_state and not course.lineage.too_big
-    return TimeMachine(
-        episode=episode,
-        rail=rail,
-        selection=selection,
-        view=view,
-        tab=tab if tab in TABS else "why",
-        changes=tuple(changes),
-        chosen=chosen or document,
-        missing="" if chosen else asked,
-        is_proposal=is_proposal,
-        files=tuple(drawn if is_proposal else add_gutters(course, selection, drawn)),
-        files_left_out=max(0, len(shown) - PAGE_FILES),
-        document=_draw_document(document, view) if document else None,
-        evidence=once_for(run, ("evidence", decision.pk), lambda: tuple(read_evidence(decision))) if decision else (),
-        verdict=once_for(run, ("verdict", decision.pk), lambda: read_verdict_seen(decision)) if decision else None,
-        users=course.users_of(text, selection.stop) if text else None,
-        ledger=course.ledger_of(selection.stop),
-        is_beside=bool(course.baseline),
-        reply=visible(decision.read_reply()) if decision and decision.status == DecisionStatus.FAILED else "",
-        previous=previous,
-        following=following,
-        strip=_open_strip(run, episode, course, selection),
-        telling=telling,
-        between=list_range(course, selection, text.path if text else "") if is_range else None,
-    )
 
 
 def _open_strip(run: Run, episode: Episode, course: LibraryCourse, selection: Selection) -> Strip | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Lower
@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
 from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import REASON
-from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.review.blinding import still_to_code
 from benchapp.stats.comparing.condition_names import name_condition
@@ -24,7 +24,7 @@ from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, JudgedWay, judge_experiments
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.spending import RunSpending, spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
@@ -69,7 +69,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         else:
             response.set_cookie(TOUR_COOKIE, HIDDEN, max_age=YEAR, httponly=True, samesite="Lax")
         return response
-    asked = ListFilter.read(request.GET)
+    asked = ListFilter(request.GET)
     found = asked.select()
     counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
@@ -120,28 +120,15 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 # --- which ones ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ListFilter:
     """What an address asks for; nonsense means the default."""
 
-    text: str = ""
-    tab: str = ""
-    sort: str = ""
-    with_probes: bool = False
-
-    @classmethod
-    def read(cls, query: QueryDict) -> ListFilter:
+    def __init__(self, query: QueryDict) -> None:
         tab, sort = query.get("show", ""), query.get("sort", "")
-        return cls(
-            text=" ".join(query.get("q", "").replace("\0", "").split())[:200],
-            tab=tab if tab in TABS else "",
-            sort=sort if sort in SORTS else "",
-            with_probes=query.get("probes") == "1",
-        )
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self.text or self.tab)
+        self.text = " ".join(query.get("q", "").replace("\0", "").split())[:200]
+        self.tab, self.sort = tab if tab in TABS else "", sort if sort in SORTS else ""
+        self.with_probes = query.get("probes") == "1"
+        self.is_set = bool(self.text or self.tab)
 
     def select(self) -> QuerySet[Experiment]:
         """Select those whose names, suite, models or conditions hold every word, in all tabs."""
@@ -180,20 +167,15 @@ def _rank_by_gain(experiments: list[Experiment]) -> list[Experiment]:
 # --- a row --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ExperimentRow(Shaped):
-    """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
-    and where it compares nothing. `stopped`: why it waits for somebody, or what fails in it and is tried again."""
+    """An experiment as the list shows it. `progress`: of those with work left. `verdict`: None while it has work left
+    and where it compares nothing. `stopped`: why it waits for somebody, or what fails in it and is tried again.
 
-    experiment: Experiment
-    phases: Mapping[tuple[str, str], TrialTally]
-    runs: list[Run]
-    progress: WorkProgress | None = None  # of those with work left
-    verdict: ExperimentVerdict | None = None
-    bill: WorkProgress = field(default_factory=WorkProgress)
-    stopped: str = ""
-    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
-    forest: SafeString = SafeString("")
+    `of_runs`: run pk -> its trials; of an open experiment. `measure`: the trials that compare its conditions:
+    deployment if there is any, else all trials. `results`: each condition with what it passed by that; counts of
+    replicates are added up. `conditions`: each once, in the order of their first runs; unknown ones last. `models`:
+    each agent model once; none if none is known. `is_probe`: it reruns tasks with another run's library, and compares
+    no conditions. `is_qualification`: it tries the tasks of a suite."""
 
     json_shape = JsonShape(
         "id=experiment name=experiment.name status=experiment.status origin=experiment.origin",
@@ -207,70 +189,46 @@ class ExperimentRow(Shaped):
         link_to("experiment-json", "experiment.public_id"),
     )
 
-    @property
-    def tally(self) -> TrialTally:
-        return sum(self.phases.values(), TrialTally())
-
-    @property
-    def measure(self) -> str:
-        """Return the trials that compare its conditions: deployment if there is any, else all trials."""
-        deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
-        return Phase.DEPLOYMENT.value if deployed else "all trials"
-
-    @property
-    def results(self) -> list[tuple[str, TrialTally]]:
-        """Return each condition with what it passed by `measure`; counts of replicates are added up."""
+    def __init__(
+        self,
+        experiment: Experiment,
+        runs: list[Run],
+        tallies: Mapping[int, Mapping[str, TrialTally]],
+        spending: Mapping[int, RunSpending],
+        progress: WorkProgress | None,
+        verdict: ExperimentVerdict | None,
+        stopped: str,
+    ) -> None:
+        self.experiment, self.runs, self.progress, self.verdict = experiment, runs, progress, verdict
+        self.stopped, self.forest = stopped, draw_forest(verdict)
+        phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)  # by condition and phase
+        for run in runs:
+            for phase, tally in tallies[run.pk].items():
+                phases[run.condition, phase] += tally
+        self.tally = sum(phases.values(), TrialTally())
+        self.bill = progress or WorkProgress(spent=tuple(spending[run.pk] for run in runs))
+        is_open = experiment.is_open
+        self.of_runs = {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs} if is_open else {}
+        deployed = any(phase == Phase.DEPLOYMENT for _, phase in phases)
+        self.measure = Phase.DEPLOYMENT.value if deployed else "all trials"
+        named = dict.fromkeys(run.condition for run in runs)
+        self.conditions = sorted(named, key=lambda condition: condition == Run.UNKNOWN)
         sums = dict.fromkeys(self.conditions, TrialTally())
-        for (condition, phase), tally in self.phases.items():
+        for (condition, phase), tally in phases.items():
             if self.measure in ("all trials", phase):
                 sums[condition] += tally
-        return list(sums.items())
-
-    @property
-    def conditions(self) -> list[str]:
-        """List each condition once, in the order of their first runs; unknown ones last."""
-        named = dict.fromkeys(run.condition for run in self.runs)
-        return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
-
-    @property
-    def named_results(self) -> list[tuple[str, TrialTally]]:
-        return self.results[:MAX_CONDITIONS]
-
-    @property
-    def more_conditions(self) -> int:
-        return max(0, len(self.conditions) - MAX_CONDITIONS)
-
-    @property
-    def models(self) -> list[str]:
-        """List each agent model once; none if none is known."""
-        return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
-
-    @property
-    def is_probe(self) -> bool:
-        """Does it rerun tasks with another run's library, and compare no conditions?"""
-        return any(run.is_probe for run in self.runs)
-
-    @property
-    def is_qualification(self) -> bool:
-        """Does it try the tasks of a suite?"""
-        return any(run.is_qualification for run in self.runs)
-
-    @property
-    def scripted(self) -> bool:
-        return any(run.scripted for run in self.runs)
-
-    @property
-    def stand_ins(self) -> frozenset[StandIn]:
-        return join_stand_ins(self.runs)
+        self.results = list(sums.items())
+        self.named_results = self.results[:MAX_CONDITIONS]
+        self.more_conditions = max(0, len(self.conditions) - MAX_CONDITIONS)
+        self.models = [name for name in dict.fromkeys(run.agent_model for run in runs) if name not in ("", Run.UNKNOWN)]
+        self.is_probe, self.scripted = any(run.is_probe for run in runs), any(run.scripted for run in runs)
+        self.is_qualification, self.stand_ins = any(run.is_qualification for run in runs), join_stand_ins(runs)
+        self.effect = verdict.effect if verdict else Effect.ESTIMATE
 
     @property
     def is_failing(self) -> bool:
         """Do workers still try while the machine fails them?"""
         return bool(self.stopped) and self.experiment.is_open
-
-    @property
-    def effect(self) -> Effect:
-        return self.verdict.effect if self.verdict else Effect.ESTIMATE
 
     @property
     def why_untested(self) -> str:
@@ -317,7 +275,10 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     made = {row.experiment.pk: row for row in _build_rows([each for each in experiments if each.pk not in kept])}
     for pk in made.keys() & keys.keys():
         KEPT.put(keys[pk], made[pk])
-    return [made.get(each.pk) or replace(kept[each.pk], experiment=each) for each in experiments]
+    rows = [made.get(each.pk) or copy(kept[each.pk]) for each in experiments]
+    for row, each in zip(rows, experiments, strict=True):
+        row.experiment = each
+    return rows
 
 
 def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
@@ -344,22 +305,8 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     verdicts, stopped = judge_experiments(ended), _read_stopped(experiments)
     rows = []
     for each in experiments:
-        phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
-        for run in runs[each.pk]:
-            for phase, tally in tallies[run.pk].items():
-                phases[run.condition, phase] += tally
-        row = ExperimentRow(
-            each,
-            phases,
-            runs[each.pk],
-            progress.get(each.pk),
-            verdicts.get(each.pk),
-            progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
-            stopped.get(each.pk, ""),
-            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
-            draw_forest(verdicts.get(each.pk)),
-        )
-        rows.append(row)
+        facts = progress.get(each.pk), verdicts.get(each.pk), stopped.get(each.pk, "")
+        rows.append(ExperimentRow(each, runs[each.pk], tallies, spending, *facts))
     return rows
 
 

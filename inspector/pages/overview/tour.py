@@ -7,15 +7,15 @@ between its readers and no skill on the same tasks.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import islice
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import urlencode
 
 from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 
-from benchapp.analysis.deciding.named_values import Expectation, read_named_values
+from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
@@ -43,8 +43,7 @@ MAX_SQUARES = 12  # trials drawn one by one; more are a bar
 SAID = {Effect.BETTER: "The change helped.", Effect.WORSE: "The change did harm."}
 
 
-@dataclass(frozen=True, slots=True)
-class TourStop:
+class TourStop(NamedTuple):
     """`sentence`: what to look at there."""
 
     number: int
@@ -53,29 +52,11 @@ class TourStop:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
 class Tour(Shaped):
     """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two
     sides. `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the
-    line."""
-
-    trial: Trial
-    caused_it: bool
-    check: str
-    message: str
-    compared: tuple[Expectation, ...]  # what the check expected and found, as far as its message says so
-    decision: Decision
-    path: str
-    line: int  # the first line that was added, in the probed state
-    added: tuple[tuple[int, str], ...]  # (number, text) of lines the change wrote
-    lines_left_out: int
-    share: Rate
-    bare: Rate
-    kept: Rate
-    taken: Rate
-    effect: Effect
-    stand_ins: frozenset[StandIn]
-    stops: tuple[TourStop, ...]
+    line. `compared`: what the check expected and found, as far as its message says so. `line`: the first one that was
+    added, in the probed state. `added`: (number, text) of lines the change wrote."""
 
     json_shape = JsonShape(
         "check message path",
@@ -86,6 +67,51 @@ class Tour(Shaped):
         ("is_clear", lambda tour: tour.effect.is_clear),
         ("urls", lambda tour: [PathLink(stop.url) for stop in tour.stops]),
     )
+
+    def __init__(
+        self,
+        result: ProbeResult,
+        decision: Decision,
+        trial: Trial,
+        check: Check,
+        hunks: Sequence[Hunk],
+        found: tuple[int, Rate, Rate],
+    ) -> None:
+        """`hunks`: those taken back. `found`: the line with its readers and no skill."""
+        self.trial, self.decision, hunk = trial, decision, hunks[0]
+        self.line, self.share, self.bare = found
+        self.caused_it = trial == decision.after_trial
+        self.check, self.message = check.name, check.message[:MAX_MESSAGE]
+        self.compared = read_named_values(check.name, check.message).expectations[:MAX_COMPARED]
+        self.path = hunk.path
+        added = [
+            (number, one_line(text.decode("utf-8", "replace"), MAX_LINE))
+            for each in hunks
+            if each.path == hunk.path
+            for number, text in enumerate(each.added, start=each.new[0] + 1)
+        ]
+        self.added, self.lines_left_out = added[:MAX_LINES], max(0, len(added) - MAX_LINES)
+        self.kept, self.taken, self.effect = result.side(CONTROL).rate, result.own.rate, result.effect
+        self.stand_ins = join_stand_ins((result.probe.run, decision.episode.run))
+        self.stops = self._list_stops(result.probe, check, hunk)
+
+    def _list_stops(self, probe: Probe, check: Check, hunk: Hunk) -> list[TourStop]:
+        """List the stops in the order of time. Each address leads to the thing itself, and says which stop it is."""
+        episode, change = _origin_of(probe), {"decision": self.decision.number}
+        at_failure, at_patch = (1, 2) if self.caused_it else (2, 1)
+        trial_url = f"{self.trial.get_absolute_url()}?tour={at_failure}#check-{check.pk}"
+        patch_url = _link(at_patch, "library", episode, f"f0-R{hunk.new[0] + 1}", **change, file=hunk.path)
+        blame = _link(3, "blame", episode, f"L{self.line}", at=probe.state, file=hunk.path, line=self.line)
+        probed = _link(4, "probe", episode, f"probe-{probe.run.public_id}", **change)
+        whose = "The author saw it." if self.caused_it else "The agent had read the line."
+        how = "answered with this change" if self.caused_it else "wrote the marked line"
+        stops = (
+            TourStop(at_failure, "Failure", f"The marked check failed. {whose}", trial_url),
+            TourStop(at_patch, "Patch", f"The author {how}.", patch_url),
+            TourStop(3, "Blame", "Who wrote the marked line, and how later readers of it did.", blame),
+            TourStop(4, "Probe", "The same tasks again, without the change and with it.", probed),
+        )
+        return sorted(stops)
 
     @property
     def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
@@ -173,74 +199,24 @@ def _tell(result: ProbeResult) -> Tour | None:
     decision = Decision.objects.select_related("after_trial__task", "before", "after", "episode__run").get(
         probes=result.probe
     )
-    episode = _origin_of(result.probe)
-    hunks = _list_hunks(result.probe, decision)
-    hunk = hunks[0] if hunks else None
-    caused_it = decision.after_trial is not None and decision.after_trial.success is False
-    trial = decision.after_trial if caused_it else _find_reader(episode, hunk)
+    # Those taken back that added lines, or the lines taken back alone.
+    taken = {each["id"] for each in result.probe.reverted}
+    changed = list_hunks(decision.before.read(), decision.after.read())
+    whole = [each for hunk in changed for each in (hunk, *hunk.lines)]
+    hunks = [hunk for hunk in whole if hunk.id in taken and hunk.kind == "lines" and hunk.added]
+    trial = decision.after_trial
+    if trial is None or trial.success is not False:
+        trial = _find_reader(_origin_of(result.probe), hunks[0] if hunks else None)
     check = _find_check(trial) if trial else None
-    line, share, bare = _take_line(result.probe, decision, hunk) if hunk else (0, Rate(), Rate())
-    if trial is None or check is None or hunk is None or not line:
+    found = _take_line(result.probe, decision, hunks[0]) if hunks else None
+    if trial is None or check is None or found is None or not found[0]:
         return None
-    added = [
-        (number, one_line(text.decode("utf-8", "replace"), MAX_LINE))
-        for each in hunks
-        if each.path == hunk.path
-        for number, text in enumerate(each.added, start=each.new[0] + 1)
-    ]
-    return Tour(
-        trial=trial,
-        caused_it=caused_it,
-        check=check.name,
-        message=check.message[:MAX_MESSAGE],
-        compared=read_named_values(check.name, check.message).expectations[:MAX_COMPARED],
-        decision=decision,
-        path=hunk.path,
-        line=line,
-        added=tuple(added[:MAX_LINES]),
-        lines_left_out=max(0, len(added) - MAX_LINES),
-        share=share,
-        bare=bare,
-        kept=result.side(CONTROL).rate,
-        taken=result.own.rate,
-        effect=result.effect,
-        stand_ins=join_stand_ins((result.probe.run, episode.run)),
-        stops=_list_stops(result.probe, decision, trial, check, hunk, line, caused_it=caused_it),
-    )
-
-
-def _list_stops(
-    probe: Probe, decision: Decision, trial: Trial, check: Check, hunk: Hunk, line: int, *, caused_it: bool
-) -> tuple[TourStop, ...]:
-    """List the stops in the order of time. Each address leads to the thing itself, and says which stop it is."""
-    episode, change = _origin_of(probe), {"decision": decision.number}
-    at_failure, at_patch = (1, 2) if caused_it else (2, 1)
-    trial_url = f"{trial.get_absolute_url()}?tour={at_failure}#check-{check.pk}"
-    patch_url = _link(at_patch, "library", episode, f"f0-R{hunk.new[0] + 1}", **change, file=hunk.path)
-    blame = _link(3, "blame", episode, f"L{line}", at=probe.state, file=hunk.path, line=line)
-    probed = _link(4, "probe", episode, f"probe-{probe.run.public_id}", **change)
-    whose = "The author saw it." if caused_it else "The agent had read the line."
-    failure = TourStop(at_failure, "Failure", f"The marked check failed. {whose}", trial_url)
-    how = "answered with this change" if caused_it else "wrote the marked line"
-    patch = TourStop(at_patch, "Patch", f"The author {how}.", patch_url)
-    return (
-        *sorted((failure, patch), key=lambda stop: stop.number),
-        TourStop(3, "Blame", "Who wrote the marked line, and how later readers of it did.", blame),
-        TourStop(4, "Probe", "The same tasks again, without the change and with it.", probed),
-    )
+    return Tour(result, decision, trial, check, hunks, found)
 
 
 def _link(number: int, name: str, episode: Episode, anchor: str, **query: object) -> str:
     asked = urlencode({"episode": str(episode.public_id), **query, "tour": number})
     return f"{reverse(name, args=[episode.run.public_id])}?{asked}#{anchor}"
-
-
-def _list_hunks(probe: Probe, decision: Decision) -> list[Hunk]:
-    """Return those taken back that added lines, or the lines taken back alone."""
-    taken = {each["id"] for each in probe.reverted}
-    hunks = list_hunks(decision.before.read(), decision.after.read())
-    whole = [each for hunk in hunks for each in (hunk, *hunk.lines)]
-    return [hunk for hunk in whole if hunk.id in taken and hunk.kind == "lines" and hunk.added]
 
 
 def _find_reader(episode: Episode, hunk: Hunk | None) -> Trial | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from itertools import groupby
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 
 from benchapp.models import Activity, QueueItem, User
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import visible
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
@@ -58,7 +57,7 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, acts_of, per_page=PER_PAGE)
     reader = user_of(request)
     unseen = _unseen_queues(reader)
-    acts = [_row(act, reader, unseen) for act in page]
+    acts = [ActRow(act, reader, unseen) for act in page]
     explained = {act.target_id for act in acts if act.detail or act.reason}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=explained, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen}
@@ -86,32 +85,35 @@ def _unseen_queues(reader: User) -> frozenset[UUID]:
     return frozenset(same.order_by().values_list("queue__public_id", flat=True).distinct())
 
 
-@dataclass(frozen=True, slots=True)
 class ActRow(Shaped):
     """An act as the page and its twin show it: `detail` and `reason` are empty where they are hidden."""
 
-    at: datetime
-    person: str
-    verb: str
-    target: str
-    target_id: UUID | None
-    url: str | None
-    detail: dict[str, object]
-    reason: str
+    json_shape = JsonShape("at person verb target target_id url detail reason")
+
+    def __init__(self, act: Activity, reader: User, unseen: frozenset[UUID]) -> None:
+        self.at, self.person, self.verb = act.at, act.actor_name, act.verb
+        self.target, self.target_id, self.url = act.target_kind, act.target_id, _address(act)
+        sees_all = reader.may(User.Level.ADMIN) and not unseen
+        hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
+        hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
+        self.detail: dict[str, object] = {} if hidden else act.detail
+        self.reason = "" if hidden else act.reason
 
 
-@dataclass(frozen=True, slots=True)
 class ActLine:
     """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `details`: what changed.
     `things`: what was acted on, fewer than the acts where one was acted on again. `url`: the page of what is named."""
 
-    act: ActRow
-    words: str
-    name: str
-    url: str | None
-    count: int
-    things: int
-    details: list[list[tuple[str, str, str]]]
+    def __init__(self, acts: Sequence[ActRow], name: str, names: Names) -> None:
+        self.act, self.name, self.count = acts[0], name, len(acts)
+        did, kind = say_act(self.act.verb, self.act.detail), self.act.target
+        self.things = len({act.target_id or place for place, act in enumerate(acts)})  # one may be acted on again
+        invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
+        self.words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=self.things)}"
+        if self.act.verb == JOIN:
+            self.words = f"{did} {say_thing(kind, is_named=False, count=self.things)} into"
+        self.url = _link_name(self.act, self.things, names)
+        self.details = [details for act in acts if (details := _list_details(act.detail))]
 
     @property
     def often(self) -> str:
@@ -128,18 +130,7 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
         did = say_act(act.verb, act.detail)
         return act.at.date(), act.person, did, act.target, _name_target(act, names), act.reason
 
-    lines = []
-    for (_, _, did, kind, name, _), group in groupby(acts, key=read):
-        same = list(group)
-        first = same[0]
-        things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
-        invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
-        words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
-        if first.verb == JOIN:
-            words = f"{did} {say_thing(kind, is_named=False, count=things)} into"
-        details_of_acts = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, details_of_acts))
-    return lines
+    return [ActLine(list(same), name, names) for (*_, name, _), same in groupby(acts, key=read)]
 
 
 def _name_target(act: ActRow, names: Names) -> str:
@@ -158,14 +149,6 @@ def _link_name(act: ActRow, things: int, names: Names) -> str | None:
         return act.url
     thing, found = THINGS.get(act.target), names.get((act.target, act.target_id)) if act.target_id else None
     return reverse(PAGES[thing.parent[0]], args=[found[1]]) if thing and thing.parent and found and found[1] else None
-
-
-def _row(act: Activity, reader: User, unseen: frozenset[UUID]) -> ActRow:
-    sees_all = reader.may(User.Level.ADMIN) and not unseen
-    hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
-    hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
-    detail, reason = ({}, "") if hidden else (act.detail, act.reason)
-    return ActRow(act.at, act.actor_name, act.verb, act.target_kind, act.target_id, _address(act), detail, reason)
 
 
 def _address(act: Activity) -> str | None:

@@ -68,8 +68,28 @@ class ChangeAccountForm(forms.Form):
 
 
 @needs(User.Level.ADMIN)
-def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, as_json=as_json)
+def accounts(request: HttpRequest, *, as_json: bool = False, extra: Mapping[str, object] | None = None) -> HttpResponse:
+    """List the accounts. `extra`: of the page that shows the link of a new invitation."""
+    is_local = Case(When(username=LOCAL_USER, then=0), default=1)
+    rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
+    page = paginate(request, rows, per_page=PER_PAGE)
+    data = {"people": PERSON.read_all(page)}
+    active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
+    counts = dict(active)
+    context = {
+        "active": sum(counts.values()),
+        "local": LOCAL_USER,
+        "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
+        "invitations": Invitation.objects.open().select_related("account"),
+        "tokens": ApiToken.objects.filter(revoked_at=None)
+        .select_related("owner")
+        .order_by("owner__username", "made_at"),
+        "levels": User.Level.values,
+        "invited_level": User.Level.REVIEWER,
+        "meanings": list(MEANINGS.items()),
+        **(extra or {}),
+    }
+    return render_page(request, "people/people.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @never_cache
@@ -100,7 +120,7 @@ def account_invite(request: HttpRequest) -> HttpResponse:
         }
         text = render_to_string("people/invitation.txt", context)
         return HttpResponse(text, "text/plain; charset=utf-8", headers=attach("skillglass-invitation.txt"))
-    return _page(request, as_json=False, extra={"invited": invitation, "link": link})
+    return accounts(request, extra={"invited": invitation, "link": link})
 
 
 @needs(User.Level.ADMIN)
@@ -128,41 +148,11 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("people")
 
 
-def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Show the reader's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
-    return _own_page(request, as_json=as_json)
-
-
-@never_cache
-def token_make(request: HttpRequest) -> HttpResponse:
-    """Make a token for the reader and show it, this once."""
-    if request.method != "POST":
-        return redirect("account")
-    form, user = TokenForm(request.POST), user_of(request)
-    if not form.is_valid() or form.cleaned_data["scope"] not in _list_scopes(user):
-        return _own_page(request, as_json=False, extra={"token_form": form}, status=422)
-    made, code = make_token(user, form.cleaned_data["name"], form.cleaned_data["scope"])
-    return _own_page(request, as_json=False, extra={"made": made, "code": code})
-
-
-def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Revoke a token: one's own, or anybody's for an admin."""
-    user = user_of(request)
-    tokens = ApiToken.objects.all() if user.may(User.Level.ADMIN) else user.tokens.all()
-    token = get_object_or_404(tokens, public_id=public_id)
-    revoke_token(token, by=user)
-    return redirect("account" if token.owner_id == user.pk else "people")
-
-
-def _list_scopes(user: User) -> dict[ApiToken.Scope, str]:
-    """Return scope -> what a token with it may do. Only operators may send runs."""
-    may_log = user.may(User.Level.OPERATOR)
-    return {scope: meaning for scope, meaning in SCOPES.items() if may_log or scope != ApiToken.Scope.LOG}
-
-
-def _own_page(
-    request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | None = None, status: int = 200
+def me(
+    request: HttpRequest, *, as_json: bool = False, extra: Mapping[str, object] | None = None, status: int = 200
 ) -> HttpResponse:
+    """Show the reader's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in. `extra`: of
+    the page that shows a new token, or why there is none."""
     user = user_of(request)
     done = user.reviews.aggregate(
         submitted=Count("pk", filter=Q(state=Review.State.SUBMITTED)),
@@ -187,27 +177,31 @@ def _own_page(
     return render_page(request, "people/me.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | None = None) -> HttpResponse:
-    is_local = Case(When(username=LOCAL_USER, then=0), default=1)
-    rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
-    page = paginate(request, rows, per_page=PER_PAGE)
-    data = {"people": PERSON.read_all(page)}
-    active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
-    counts = dict(active)
-    context = {
-        "active": sum(counts.values()),
-        "local": LOCAL_USER,
-        "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
-        "invitations": Invitation.objects.open().select_related("account"),
-        "tokens": ApiToken.objects.filter(revoked_at=None)
-        .select_related("owner")
-        .order_by("owner__username", "made_at"),
-        "levels": User.Level.values,
-        "invited_level": User.Level.REVIEWER,
-        "meanings": list(MEANINGS.items()),
-        **(extra or {}),
-    }
-    return render_page(request, "people/people.html", data=data, context=context, page=page, as_json=as_json)
+@never_cache
+def token_make(request: HttpRequest) -> HttpResponse:
+    """Make a token for the reader and show it, this once."""
+    if request.method != "POST":
+        return redirect("account")
+    form, user = TokenForm(request.POST), user_of(request)
+    if not form.is_valid() or form.cleaned_data["scope"] not in _list_scopes(user):
+        return me(request, extra={"token_form": form}, status=422)
+    made, code = make_token(user, form.cleaned_data["name"], form.cleaned_data["scope"])
+    return me(request, extra={"made": made, "code": code})
+
+
+def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Revoke a token: one's own, or anybody's for an admin."""
+    user = user_of(request)
+    tokens = ApiToken.objects.all() if user.may(User.Level.ADMIN) else user.tokens.all()
+    token = get_object_or_404(tokens, public_id=public_id)
+    revoke_token(token, by=user)
+    return redirect("account" if token.owner_id == user.pk else "people")
+
+
+def _list_scopes(user: User) -> dict[ApiToken.Scope, str]:
+    """Return scope -> what a token with it may do. Only operators may send runs."""
+    may_log = user.may(User.Level.OPERATOR)
+    return {scope: meaning for scope, meaning in SCOPES.items() if may_log or scope != ApiToken.Scope.LOG}
 
 
 TOKEN = JsonShape("id=public_id name scope hint made_at last_used_at")

@@ -61,62 +61,28 @@ def draw_evolution(
         chosen = choose_row(ordered, episode, lambda row: getattr(row, "decisions_total", 0))
         if chosen and squares:
             others = [each for each in ordered if each != chosen]
-            evolution = _read_evolution(run, chosen, others, squares, access, no_skill, at)
+            # Of the others only the trials are drawn: what their authors did is drawn once one is chosen.
+            histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
+            timelines = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
+            timeline, *minor = (hide_words(each, access) for each in timelines)
+            timeline = follow_skills(timeline)
+            if timeline.trials:
+                cursor = Cursor(run, timeline, at)
+                evolution = {
+                    "asked": at,
+                    "strip": cursor.draw_strip(),
+                    "cursor": cursor.read(access, no_skill),
+                    "others": [_draw_minor(run, each) for each in minor if each.trials],
+                    "left_out": max(0, len(others) - MAX_MINOR),
+                    "skills": sum(not lane.end for lane in timeline.lanes),
+                    "families": len({each.square.family_id for each in timeline.trials}),
+                    "has_lost": any(each.tone == "refused" for each in timeline.patches),  # an answer, or the call
+                }
         drawn = render_to_string("runs/_evolution.html", {"run": run, "evolution": evolution}).strip()
         kept = {**(kept if len(kept) < MAX_KEPT else {}), key: drawn}
         if keeps:
             KEPT.put(run, kept)
     return mark_safe(kept[key])  # noqa: S308 (a template's)
-
-
-def _read_evolution(
-    run: Run,
-    chosen: Episode,
-    others: Sequence[Episode],
-    squares: Sequence[Square],
-    access: ReviewAccess,
-    no_skill: Successes,
-    at: str,
-) -> dict[str, object] | None:
-    """Return None where no trial of the chosen episode has a place in an order."""
-    # Of the others only the trials are drawn: what their authors did is drawn once one is chosen.
-    histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
-    timelines = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
-    timeline, *minor = (hide_words(each, access) for each in timelines)
-    timeline = follow_skills(timeline)
-    if not timeline.trials:
-        return None
-    trial, patch = _find_event(timeline, at)
-    if trial is None and patch is None:
-        trial, patch = _find_event(timeline, _choose_key(run, timeline))
-    return {
-        "asked": at,
-        "strip": _draw_full(run, timeline, trial, patch),
-        "cursor": _read_cursor(run, timeline, trial, patch, access, no_skill),
-        "others": [_draw_minor(run, each) for each in minor if each.trials],
-        "left_out": max(0, len(others) - MAX_MINOR),
-        "skills": sum(not lane.end for lane in timeline.lanes),
-        "families": len({each.square.family_id for each in timeline.trials}),
-        "has_lost": any(each.tone == "refused" for each in timeline.patches),  # an answer, or the call itself
-    }
-
-
-def _draw_full(run: Run, timeline: Timeline, trial: TimelineTrial | None, patch: TimelinePatch | None) -> Strip:
-    links = link_to_cursor(run, timeline.episode)
-    place = ""
-    if patch and patch.key:
-        decision = patch.decision
-        place = f"decision {decision.number} of {timeline.decisions_total}" if decision else patch.word.lower()
-    elif trial:
-        place = f"trial {trial.number} of {len(timeline.trials)}"
-    before, after = find_neighbours([each for each in timeline.patches if each.key], patch)
-    return Strip(
-        timeline,
-        draw_strip(timeline, links, StripForm.FULL, here=frozenset(found.key for found in (trial, patch) if found)),
-        place,
-        links.of_patch(before) if before else "",
-        links.of_patch(after) if after else "",
-    )
 
 
 def _draw_minor(run: Run, timeline: Timeline) -> Strip:
@@ -130,74 +96,83 @@ def _draw_minor(run: Run, timeline: Timeline) -> Strip:
 # --- the text below the cursor ----------------------------------------------------------------------------------------
 
 
-def _find_event(timeline: Timeline, key: str) -> tuple[TimelineTrial | None, TimelinePatch | None]:
-    """Return the event of that key, with the patch that a trial led to or the trial that a patch followed."""
-    trial = next((each for each in timeline.trials if each.key == key), None)
-    if trial:
-        led_to = (each for each in timeline.patches if each.after_trial_id == trial.square.pk)
-        return trial, next(led_to, None)
-    patch = next((each for each in timeline.patches if each.key and each.key == key), None)
-    if patch:
-        trial = next((each for each in timeline.trials if each.square.pk == patch.after_trial_id), None)
-    return trial, patch
+class Cursor:
+    """A trial with the patch that it led to, or a patch with the trial that it followed: the event `at` that key, else
+    the one to show first."""
 
+    def __init__(self, run: Run, timeline: Timeline, at: str) -> None:
+        self.run, self.timeline = run, timeline
+        self.trial, self.patch = self._find(at)
+        if self.trial is None and self.patch is None:
+            self.trial, self.patch = self._find(self._choose_key())
 
-def _choose_key(run: Run, timeline: Timeline) -> str:
-    """Choose what the cursor shows first: of an open run what happened last; else the change that the library page
-    shows first, else the last change, else the first failure."""
-    keyed = [patch for patch in timeline.patches if patch.key]
-    if not keyed:
-        failed = (trial.key for trial in timeline.trials if trial.square.success is False)
-        return next(failed, timeline.trials[0].key)
-    if run.is_open:
-        return keyed[-1].key
-    changes = [patch.key for patch in keyed if patch.is_change] or [patch.key for patch in keyed]
-    return _find_telling(run, timeline) or changes[-1]
+    def _find(self, key: str) -> tuple[TimelineTrial | None, TimelinePatch | None]:
+        trials, patches = self.timeline.trials, self.timeline.patches
+        trial = next((each for each in trials if each.key == key), None)
+        if trial:
+            return trial, next((each for each in patches if each.after_trial_id == trial.square.pk), None)
+        patch = next((each for each in patches if each.key and each.key == key), None)
+        if patch:
+            trial = next((each for each in trials if each.square.pk == patch.after_trial_id), None)
+        return trial, patch
 
+    def _choose_key(self) -> str:
+        """Choose what is shown first: of an open run what happened last; else the change that the library page shows
+        first, else the last change, else the first failure."""
+        trials, keyed = self.timeline.trials, [patch for patch in self.timeline.patches if patch.key]
+        if not keyed:
+            return next((trial.key for trial in trials if trial.square.success is False), trials[0].key)
+        if self.run.is_open:
+            return keyed[-1].key
+        changes = [patch.key for patch in keyed if patch.is_change] or [patch.key for patch in keyed]
+        return self._find_telling() or changes[-1]
 
-def _find_telling(run: Run, timeline: Timeline) -> str:
-    """Return the key of the change that the library page shows first, or "".
+    def _find_telling(self) -> str:
+        """Return the key of the change that the library page shows first, or "".
 
-    Finding it reads every file the library ever held, so of a run at its end it is kept on disk.
-    """
+        Finding it reads every file the library ever held, so of a run at its end it is kept on disk.
+        """
+        run, episode = self.run, self.timeline.episode
+        name, revisions = f"telling-{episode.public_id}", read_revisions(run.experiment) if has_ended(run) else None
+        fact = take_fact(run.experiment, name, revisions) if revisions is not None else None
+        if fact is None:
+            telling = open_course(run, episode, self.timeline.history).find_telling()
+            fact = {"key": telling.stop.key if telling else ""}
+            if revisions is not None:
+                keep_fact(run.experiment, name, revisions, fact)
+        return str(fact["key"])
 
-    def find() -> str:
-        telling = open_course(run, timeline.episode, timeline.history).find_telling()
-        return telling.stop.key if telling else ""
+    def draw_strip(self) -> Strip:
+        timeline, trial, patch = self.timeline, self.trial, self.patch
+        links = link_to_cursor(self.run, timeline.episode)
+        place = ""
+        if patch and patch.key:
+            decision = patch.decision
+            place = f"decision {decision.number} of {timeline.decisions_total}" if decision else patch.word.lower()
+        elif trial:
+            place = f"trial {trial.number} of {len(timeline.trials)}"
+        neighbours = find_neighbours([each for each in timeline.patches if each.key], patch)
+        before, after = (links.of_patch(each) if each else "" for each in neighbours)
+        here = frozenset(found.key for found in (trial, patch) if found)
+        return Strip(timeline, draw_strip(timeline, links, StripForm.FULL, here=here), place, before, after)
 
-    if not has_ended(run):
-        return find()
-    name, revisions = f"telling-{timeline.episode.public_id}", read_revisions(run.experiment)
-    fact = take_fact(run.experiment, name, revisions)
-    if fact is None:
-        fact = {"key": find()}
-        keep_fact(run.experiment, name, revisions, fact)
-    return str(fact["key"])
-
-
-def _read_cursor(
-    run: Run,
-    timeline: Timeline,
-    trial: TimelineTrial | None,
-    patch: TimelinePatch | None,
-    access: ReviewAccess,
-    no_skill: Successes,
-) -> dict[str, object]:
-    """Return what runs/_cursor.html shows. One query for a failed trial, two for a patch."""
-    links = link_to_pages(run, timeline.episode)
-    path, lines = _read_lines(patch) if patch and not timeline.hidden else ("", [])
-    return {
-        "trial": trial,
-        "trial_url": links.of_trial(trial) if trial else "",
-        "checks": _read_checks(timeline, trial, access) if trial and trial.square.success is False else None,
-        "patch": patch,
-        "patch_url": links.of_patch(patch) if patch else "",
-        "path": path,
-        "lines": lines[:MAX_LINES],
-        "lines_more": max(0, len(lines) - MAX_LINES),
-        "readers": _count_readers(timeline, patch, no_skill) if patch and patch.is_change else None,
-        "hidden": timeline.hidden,  # shown in place of its words
-    }
+    def read(self, access: ReviewAccess, no_skill: Successes) -> dict[str, object]:
+        """Return what runs/_cursor.html shows. One query for a failed trial, two for a patch."""
+        timeline, trial, patch = self.timeline, self.trial, self.patch
+        links = link_to_pages(self.run, timeline.episode)
+        path, lines = _read_lines(patch) if patch and not timeline.hidden else ("", [])
+        return {
+            "trial": trial,
+            "trial_url": links.of_trial(trial) if trial else "",
+            "checks": _read_checks(timeline, trial, access) if trial and trial.square.success is False else None,
+            "patch": patch,
+            "patch_url": links.of_patch(patch) if patch else "",
+            "path": path,
+            "lines": lines[:MAX_LINES],
+            "lines_more": max(0, len(lines) - MAX_LINES),
+            "readers": _count_readers(timeline, patch, no_skill) if patch and patch.is_change else None,
+            "hidden": timeline.hidden,  # shown in place of its words
+        }
 
 
 def _read_checks(timeline: Timeline, trial: TimelineTrial, access: ReviewAccess) -> Mapping[str, object] | None:

@@ -4,7 +4,7 @@ and how those trials ended."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
@@ -40,24 +40,17 @@ MAX_SKILLS = 200  # rows of the table
 BAR = 1_000  # width of a bar's picture
 
 
-@dataclass(frozen=True, slots=True)
 class FunnelChoices:
     """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; what makes no sense is ignored."""
 
-    phase: str
-    whose: str
-    skill: str
-    episode: str
-    share: str
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> FunnelChoices:
+    def __init__(self, query: Mapping[str, str]) -> None:
         def among(name: str, words: Iterable[str], default: str) -> str:
             return query.get(name, "") if query.get(name) in set(words) else default
 
-        phase = among("phase", [phase.value for phase in Phase], "")
-        share = among("share", [word for word, _ in SHARES], "25")
-        return cls(phase, among("whose", WHOSE, "all"), query.get("skill", ""), query.get("episode", ""), share)
+        self.phase = among("phase", [phase.value for phase in Phase], "")
+        self.whose = among("whose", WHOSE, "all")
+        self.skill, self.episode = query.get("skill", ""), query.get("episode", "")
+        self.share = among("share", dict(SHARES), "25")
 
     @property
     def least(self) -> float:
@@ -97,15 +90,13 @@ class FunnelStage:
         return found
 
 
-@dataclass(frozen=True, slots=True)
 class SkillRow:
-    """One skill of the table."""
+    """One skill of the table. `is_held`: the library as it is now still has it."""
 
-    found: SkillFunnel
-    name: str
-    episode: Episode
-    stages: tuple[FunnelStage, ...]
-    is_held: bool  # the library as it is now still has it
+    def __init__(self, found: SkillFunnel, episode: Episode, held: Mapping[int, Collection[str]]) -> None:
+        self.found, self.episode, self.name = found, episode, visible(found.skill)
+        self.stages = build_stages(found.funnel)
+        self.is_held = found.skill in held.get(episode.library_id or 0, ())
 
 
 SKILL = JsonShape(
@@ -120,7 +111,7 @@ SKILL = JsonShape(
 def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = review_access(request).closed_trials()
     trials = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))  # that this reader may see
-    asked = FunnelChoices.of(request.GET)
+    asked = FunnelChoices(request.GET)
     phases = set(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())
     wanted = trials.filter(phase=asked.phase) if asked.phase else trials
     chances = once_for(run, ("chances", asked.phase), lambda: chances_of(run, wanted))
@@ -139,11 +130,7 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "rivals": _list_trials("rivals", rivalled, rows),
     }
     held = read_skills_held({episode.library_id for episode in episodes.values() if episode.library_id})
-    table = []
-    for found in in_table[:MAX_SKILLS]:
-        is_held = found.skill in held.get(episodes[found.episode].library_id or 0, ())
-        name, stages = visible(found.skill), build_stages(found.funnel)
-        table.append(SkillRow(found, name, episodes[found.episode], stages, is_held))
+    table = [SkillRow(found, episodes[found.episode], held) for found in in_table[:MAX_SKILLS]]
     cues = _count_cues(chosen) if asked.skill else []
     data = {
         "run": RUN_HEAD.read(run),

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote, urlencode
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -62,7 +60,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     after = HitPlace.read(request.GET.get("after", ""))
     found, known = find(query, reader, after), progress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
-    shown = [_build_hit(document, show(sections, query)) for document, sections in read_hits(list(page))]
+    shown = [SearchHit(document, show(sections, query)) for document, sections in read_hits(list(page))]
     same: dict[object, list[SearchHit]] = {}  # hits of the page that show the same text
     for hit in shown:
         same.setdefault((hit.kind, hit.excerpts or hit.url), []).append(hit)
@@ -107,44 +105,19 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "search/search.html", data=data, context=context, as_json=as_json, status=status)
 
 
-@dataclass(frozen=True, slots=True)
 class SearchHit:
     """`url` opens the place of the words. `trial`, `run`: None if the document has none."""
 
-    kind: str
-    title: str
-    url: str
-    step: int | None
-    last_step: int | None
-    trial: Trial | None
-    run: Run | None
-    said_by: str
-    shown: Shown
-
-    @property
-    def excerpts(self) -> tuple[Excerpt, ...]:
-        return self.shown.excerpts
-
-    @property
-    def run_id(self) -> UUID | None:
-        return self.run.public_id if self.run else None
-
-
-def _build_hit(document: SearchDocument, shown: Shown) -> SearchHit:
-    run = document.run
-    step = shown.step if document.kind == SearchDocument.Kind.STEP else None
-    comment = document.source.comment
-    return SearchHit(
-        kind=document.kind,
-        title=one_line(_title(document), MAX_TITLE) or "(no title)",
-        url=_address_of(document, step, shown.quote),
-        step=step,
-        last_step=document.last_step if document.first_step != document.last_step else None,
-        trial=document.trial,
-        run=run,
-        said_by=comment.author.username if comment else "",
-        shown=shown,
-    )
+    def __init__(self, document: SearchDocument, shown: Shown) -> None:
+        comment = document.source.comment
+        self.kind, self.trial, self.run, self.shown = document.kind, document.trial, document.run, shown
+        self.title = one_line(_title(document), MAX_TITLE) or "(no title)"
+        self.step = shown.step if document.kind == SearchDocument.Kind.STEP else None
+        self.last_step = document.last_step if document.first_step != document.last_step else None
+        self.url = _address_of(document, self.step, shown.quote)
+        self.said_by = comment.author.username if comment else ""
+        self.excerpts = shown.excerpts
+        self.run_id = self.run.public_id if self.run else None
 
 
 def _title(document: SearchDocument) -> str:

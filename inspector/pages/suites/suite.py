@@ -37,7 +37,7 @@ from runner.base.trees import slugs
 from runner.base.types import Files, Task, TaskGroups
 from runner.suites import SUITES
 from runner.suites.documents import read_text
-from runner.suites.tasks.task_files import TestsFile, outline_tests
+from runner.suites.tasks.task_files import outline_tests
 from runner.suites.tasks.task_groups import KNOWN
 
 NO_FOLDER = "Created by an import; its task folder is not on this server."
@@ -113,33 +113,43 @@ class SuiteFamily(Shaped):
     json_shape = JsonShape("key name environment? description tasks skills")
 
 
-@dataclass(frozen=True, slots=True)
 class SuiteView:
-    """`format` as in the list of suites."""
+    """A suite by its key, or by its public id; Http404 where there is none. Counts leave out trials that this reader
+    has yet to code.
 
-    key: str
-    name: str
-    version: str
-    format: str
-    digest: str
-    row: models.Suite | None
-    read: Suite | None  # the suite as its folder has it; if None, `absent` says why
-    absent: str
-    folder_only: str  # why the record lacks its files; "" if it has them, or needs none
-    families: tuple[SuiteFamily, ...]
-    tasks: tuple[SuiteTask, ...]
-    experiments: tuple[models.Experiment, ...]
+    `format`: as in the list of suites. `read`: the suite as its folder has it; if None, `absent` says why.
+    `folder_only`: why the record lacks its files; "" if it has them, or needs none. `attributes`: those that some task
+    has.
+    """
+
+    def __init__(self, name: str, access: ReviewAccess) -> None:
+        row = models.Suite.objects.filter(key=name).first()
+        if row is None:
+            with suppress(ValueError):
+                row = models.Suite.objects.filter(public_id=UUID(name)).first()
+        self.row, self.key = row, row.key if row else name
+        if row is None and self.key not in SUITES:
+            raise Http404(f"no suite {name[:80]!r}")
+        self.read, self.absent = None, NO_FOLDER
+        if self.key in SUITES or (row and row.path):
+            try:
+                self.read, self.absent = find_suite(self.key), ""
+            except SetupError as error:
+                self.absent = str(error).splitlines()[0]
+        known = row or self.read
+        self.name, self.version, self.digest = (known.name, known.version, known.digest) if known else ("", "", "")
+        self.format = BUNDLED if self.key in SUITES else (row.format if row else "") or IMPORTED
+        self.folder_only = _explain_missing_files(row, is_here=self.read is not None)
+        self.families = list(_list_families(row, self.read) if row else _list_families_of_folder(self.read))
+        self.tasks = list(_list_tasks(row, self.read, access) if row else _list_tasks_of_folder(self.read))
+        self.experiments = list(experiments_of(row)) if row else []
+        attributes = {attribute for task in self.tasks for attribute in task.groups}
+        self.attributes = [*(each for each in KNOWN if each in attributes), *sorted(attributes - set(KNOWN))]
 
     @property
     def is_joined(self) -> bool:
         """Do trials of its tasks count in another suite?"""
         return self.row is not None and not self.row.path and is_joined(self.row)
-
-    @property
-    def attributes(self) -> list[str]:
-        """Return the attributes that some task has."""
-        attributes = {attribute for task in self.tasks for attribute in task.groups}
-        return [*(name for name in KNOWN if name in attributes), *sorted(attributes - set(KNOWN))]
 
     @property
     def splits(self) -> list[str]:
@@ -183,39 +193,6 @@ class SuiteView:
             values = [each.words for each in Fit if each.words in found]
         named = [(value if by in (*PLACES, FIT) else name_value(by, value), found[value]) for value in values if value]
         return [*named, *([(NOT_STATED, found[""])] if "" in found else [])]
-
-
-def read_suite_view(name: str, access: ReviewAccess) -> SuiteView:
-    """Read it by its key, or by its public id. Counts leave out trials that this reader has yet to code. Http404 where
-    there is none."""
-    row = models.Suite.objects.filter(key=name).first()
-    if row is None:
-        with suppress(ValueError):
-            row = models.Suite.objects.filter(public_id=UUID(name)).first()
-    key = row.key if row else name
-    if row is None and key not in SUITES:
-        raise Http404(f"no suite {name[:80]!r}")
-    read, absent = None, NO_FOLDER
-    if key in SUITES or (row and row.path):
-        try:
-            read, absent = find_suite(key), ""
-        except SetupError as error:
-            absent = str(error).splitlines()[0]
-    known = row or read
-    return SuiteView(
-        key=key,
-        name=known.name if known else "",
-        version=known.version if known else "",
-        format=BUNDLED if key in SUITES else (row.format if row else "") or IMPORTED,
-        digest=known.digest if known else "",
-        row=row,
-        read=read,
-        absent=absent,
-        folder_only=_explain_missing_files(row, is_here=read is not None),
-        families=tuple(_list_families(row, read) if row else _list_families_of_folder(read)),
-        tasks=tuple(_list_tasks(row, read, access) if row else _list_tasks_of_folder(read)),
-        experiments=tuple(experiments_of(row)) if row else (),
-    )
 
 
 def _explain_missing_files(row: models.Suite | None, *, is_here: bool) -> str:
@@ -327,19 +304,9 @@ class ReferenceSkill(Shaped):
     json_shape = JsonShape("name files text")
 
 
-@dataclass(frozen=True, slots=True)
 class SuiteTaskView(Shaped):
     """`instruction` is the latest that is known. `environment`: what its folder asks of the machine, in words; empty
-    where the folder is not here."""
-
-    task: SuiteTask
-    instruction: str
-    tests: tuple[TestsFile, ...]
-    verified: str
-    environment: tuple[tuple[str, str], ...]
-    skills: tuple[ReferenceSkill, ...]
-    conditions: tuple[tuple[str, Rate], ...]
-    hides: bool  # are there trials that this reader has yet to code?
+    where the folder is not here. `hides`: there are trials that this reader has yet to code."""
 
     json_shape = JsonShape(
         "*task instruction verified tests reference_skills=skills",
@@ -348,30 +315,21 @@ class SuiteTaskView(Shaped):
         "hides?",
     )
 
-
-def read_task_view(view: SuiteView, task: SuiteTask, access: ReviewAccess) -> SuiteTaskView:
-    found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
-    rows = view.row.tasks.filter(key=task.key) if view.row else models.Task.objects.none()
-    counted = _count_trials(rows, "episode__run__condition", access)
-    conditions = sorted(
-        ((str(code), rate) for code, rate in counted), key=lambda each: (name_condition(each[0]).order, each[0])
-    )
-    verified = ""
-    if found and found.evaluation is not None:
-        verified = "tests/evaluation.toml declares what outputs are compared with"
-    elif found:
-        shared = ", ".join(path.name for path in found.shared_tests)
-        verified = "tests/test.sh decides" + (f", with {shared} next to it" if shared else "")
-    return SuiteTaskView(
-        task=task,
-        instruction=read_instruction(view, task.key),
-        tests=tuple(outline_tests(found.folder)) if found else (),
-        verified=verified,
-        environment=tuple(_describe_machine(found)) if found else (),
-        skills=_read_skills(view, found) if found else (),
-        conditions=tuple(conditions),
-        hides=access.closed_trials().filter(task__in=rows).exists(),
-    )
+    def __init__(self, view: SuiteView, task: SuiteTask, access: ReviewAccess) -> None:
+        self.task, self.instruction, self.verified = task, read_instruction(view, task.key), ""
+        found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
+        if found and found.evaluation is not None:
+            self.verified = "tests/evaluation.toml declares what outputs are compared with"
+        elif found:
+            shared = ", ".join(path.name for path in found.shared_tests)
+            self.verified = "tests/test.sh decides" + (f", with {shared} next to it" if shared else "")
+        self.tests = list(outline_tests(found.folder)) if found else []
+        self.environment = _describe_machine(found) if found else []
+        self.skills = _read_skills(view, found) if found else []
+        rows = view.row.tasks.filter(key=task.key) if view.row else models.Task.objects.none()
+        counted = ((str(code), rate) for code, rate in _count_trials(rows, "episode__run__condition", access))
+        self.conditions = sorted(counted, key=lambda each: (name_condition(each[0]).order, each[0]))
+        self.hides = access.closed_trials().filter(task__in=rows).exists()
 
 
 def read_instruction(view: SuiteView, key: str) -> str:
@@ -403,7 +361,7 @@ def _describe_machine(task: Task) -> list[tuple[str, str]]:
     ]
 
 
-def _read_skills(view: SuiteView, task: Task) -> tuple[ReferenceSkill, ...]:
+def _read_skills(view: SuiteView, task: Task) -> list[ReferenceSkill]:
     """Read each skill's SKILL.md below its frontmatter."""
     families = [family for part in view.read.environments for family in part.families] if view.read else []
     curated: Files = next((family.curated for family in families if family.key == task.family), {})
@@ -412,4 +370,4 @@ def _read_skills(view: SuiteView, task: Task) -> tuple[ReferenceSkill, ...]:
         file = curated.get(f"{slug}/SKILL.md")
         text = split_frontmatter(file.content.decode("utf-8", "replace"))[1][:MAX_SKILL] if file else ""
         skills.append(ReferenceSkill(slug, text, sum(path.startswith(f"{slug}/") for path in curated)))
-    return tuple(skills)
+    return skills

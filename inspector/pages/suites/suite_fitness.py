@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TypedDict
 from urllib.parse import urlencode
@@ -36,7 +35,7 @@ from benchapp.experiments.qualification import (
     summarise_fit,
 )
 from benchapp.models import Experiment, Queue, Run, Trial
-from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.models.stand_ins import join_stand_ins
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
@@ -101,16 +100,10 @@ def read_screening(view: SuiteView, *, asked: bool) -> ShownScreening | None:
 # --- qualification: verdicts, the runs behind them, how sure they are ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class SuiteQualification(Shaped):
-    """`is_of_this_state`: the suite's folder is as it was when its tasks were tried. `asked`: agent and model."""
-
-    experiment: Experiment
-    digest: str
-    is_of_this_state: bool
-    asked: str
-    stand_ins: frozenset[StandIn]
-    tasks: tuple[TaskVerdict, ...]
+    """`is_of_this_state`: the suite's folder is as it was when its tasks were tried. `asked`: agent and model. `total`,
+    `done`: of its trials. `rules`: each check that some task has in words, in their order, and its rule. `rows`: each
+    task, the tone of its verdict, and its checks below `heads`."""
 
     json_shape = JsonShape(
         "id=experiment status=experiment.status digest is_of_this_state asked? measured_at counts",
@@ -119,71 +112,33 @@ class SuiteQualification(Shaped):
         link_to("experiment-json", "experiment.public_id"),
     )
 
-    @property
-    def measured_at(self) -> datetime:
-        return self.experiment.finished_at or self.experiment.created_at
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return count_admissions(self.tasks)
-
-    @property
-    def sentence(self) -> str:
-        return say_verdicts(self.tasks)
-
-    @property
-    def solved(self) -> str:
-        return say_solved(self.tasks)
-
-    @property
-    def total(self) -> int:
-        """Return the number of its trials."""
-        return sum(check.trials for each in self.tasks for check in each.checks)
-
-    @property
-    def done(self) -> int:
-        return self.total - sum(check.open for each in self.tasks for check in each.checks)
-
-    @property
-    def progress(self) -> str:
-        """Return how far it is, in words."""
-        judged, tasks = len(self.rows), len(self.tasks)
-        verdicts = f"{judged:,} of {tasks:,} tasks judged" if judged else "no verdict yet"
-        return f"{self.trials_done}, {verdicts}"
-
-    @property
-    def trials_done(self) -> str:
-        """Return how many trials are done. While it runs, the total falls with each task that is decided."""
-        bound = "at most " if self.experiment.is_open and self.done < self.total else ""
-        return f"{self.done:,} of {bound}{self.total:,} trials done"
-
-    @property
-    def checks(self) -> list[str]:
-        """List the checks that some task has, in their order."""
-        names = {check.name for each in self.tasks for check in each.checks}
-        return [name for name in CHECK_WORDS if name in names]
-
-    @property
-    def heads(self) -> list[str]:
-        return [CHECK_WORDS[name] for name in self.checks]
-
-    @property
-    def has_costs(self) -> bool:
-        return any(each.cost_usd for each in self.tasks)
-
-    @property
-    def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
-        """Return each task, the tone of its verdict, and its checks below `heads`.
-        While runs are to come, only tasks whose verdict they cannot change."""
-        tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
-        found = [(each, {check.name: check for check in each.checks}) for each in tasks]
-        return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
-
-    @property
-    def rules(self) -> list[tuple[str, Rule]]:
-        """Return each check in words, and its rule."""
-        found = {check.name: check.rule for each in self.tasks for check in each.checks}
-        return [(CHECK_WORDS[name], found[name]) for name in self.checks]
+    def __init__(self, experiment: Experiment, digest: str, tasks: Sequence[TaskVerdict], state: str) -> None:
+        """`digest`: of the state that was tried; `state`: of the suite as it is now."""
+        self.experiment, self.digest, self.tasks, self.is_of_this_state = experiment, digest, tasks, digest == state
+        runs = list(experiment.runs.all())
+        self.asked = next((f"{run.harness} with {run.agent_model}" for run in runs if run.agent_model), "")
+        self.stand_ins = join_stand_ins(run for run in runs if run.agent_model or not self.asked)
+        self.measured_at = experiment.finished_at or experiment.created_at
+        self.counts, self.sentence, self.solved = count_admissions(tasks), say_verdicts(tasks), say_solved(tasks)
+        self.has_costs = any(each.cost_usd for each in tasks)
+        every = [check for each in tasks for check in each.checks]
+        self.total = sum(check.trials for check in every)
+        self.done = self.total - sum(check.open for check in every)
+        # While it runs, the total falls with each task that is decided.
+        bound = "at most " if experiment.is_open and self.done < self.total else ""
+        self.trials_done = f"{self.done:,} of {bound}{self.total:,} trials done"
+        found = {check.name: check.rule for check in every}
+        names = [name for name in CHECK_WORDS if name in found]
+        self.heads = [CHECK_WORDS[name] for name in names]
+        self.rules = list(zip(self.heads, (found[name] for name in names), strict=True))
+        self.rows: list[tuple[TaskVerdict, str, list[TaskCheck | None]]] = []
+        for each in tasks:
+            # While runs are to come, only tasks whose verdict they cannot change.
+            if each.admission is not Admission.LOOK or not experiment.is_open:
+                checks = {check.name: check for check in each.checks}
+                self.rows.append((each, TONES[each.admission], [checks.get(name) for name in names]))
+        verdicts = f"{len(self.rows):,} of {len(tasks):,} tasks judged" if self.rows else "no verdict yet"
+        self.progress = f"{self.trials_done}, {verdicts}"
 
     @property
     def chances(self) -> list[tuple[str, str, list[str]]]:
@@ -209,9 +164,6 @@ def read_qualification(key: str, digest: str) -> SuiteQualification | None:
     found, then = list_qualifications({key: digest}).get(key, (None, ""))
     if found is None:
         return None
-    runs = list(found.runs.all())
-    asked = next((f"{run.harness} with {run.agent_model}" for run in runs if run.agent_model), "")
-    stand_ins = join_stand_ins(run for run in runs if run.agent_model or not asked)
     page = reverse("compare-trials")
 
     def link(check: TaskCheck, task: str) -> TaskCheck:
@@ -219,8 +171,8 @@ def read_qualification(key: str, digest: str) -> SuiteQualification | None:
         return replace(check, url=f"{page}?{query}") if check.trials else check
 
     verdicts = read_verdicts(found)
-    tasks = tuple(replace(each, checks=tuple(link(check, each.key) for check in each.checks)) for each in verdicts)
-    return SuiteQualification(found, then, then == digest, asked, stand_ins, tasks)
+    tasks = [replace(each, checks=tuple(link(check, each.key) for check in each.checks)) for each in verdicts]
+    return SuiteQualification(found, then, tasks, digest)
 
 
 class ShippedCheck(TypedDict):
@@ -279,15 +231,15 @@ class MatrixCell:
         return ["passed"] * self.rate.passed + ["failed"] * failed + ["unscored"] * self.rate.missing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskMatrix(Shaped):
-    """`experiment`: None while nothing was tried. `source`: what the fits are read from."""
+    """`experiment`: None while nothing was tried. `source`: what the fits are read from, once tasks are judged."""
 
-    experiment: Experiment | None
-    conditions: tuple[str, ...]
-    models: int
-    source: str
-    cells: Mapping[str, Mapping[str, MatrixCell]]
+    experiment: Experiment | None = None
+    conditions: Sequence[str] = ()
+    models: int = 0
+    cells: Mapping[str, Mapping[str, MatrixCell]] = field(default_factory=dict)
+    source: str = ""
 
     json_shape = JsonShape("experiment conditions models source")
 
@@ -314,12 +266,12 @@ def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[Task
         problems.append(f"experiment: {asked[:80]!r} did not use this suite")
     experiment = experiments.get(asked) or _choose_experiment(view)
     if experiment is None or view.row is None:
-        return TaskMatrix(None, (), 0, "", {}), problems
+        return TaskMatrix(), problems
     cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, access)
     found = {condition for row in cells.values() for condition in row}
-    conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
+    conditions = sorted(found, key=lambda code: (name_condition(code).order, code))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
-    return TaskMatrix(experiment, conditions, models, "", cells), problems
+    return TaskMatrix(experiment, conditions, models, cells), problems
 
 
 def _choose_experiment(view: SuiteView) -> Experiment | None:
@@ -361,9 +313,9 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAcce
 
 def judge_tasks(
     view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
-) -> tuple[SuiteView, TaskMatrix]:
-    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came
-    along, or by trials. A qualification that still runs counts once nothing else judges a task."""
+) -> None:
+    """Set the fit of each task: by its qualification in this state, or by the verdicts that came along, or by trials.
+    A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
     is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
@@ -380,8 +332,8 @@ def judge_tasks(
         fits, source = _judge_shipped(shipped), "shipped"
     else:
         fits, source = by_trials, "trials"
-    tasks = tuple(replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks)
-    return replace(view, tasks=tasks), replace(matrix, source=source if fits else "")
+    view.tasks = [replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks]
+    matrix.source = source if fits else ""
 
 
 def _judge_shipped(shipped: ShippedVerdicts) -> dict[str, TaskFit]:

@@ -11,14 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 
 from benchapp.experiments.qualification import LEAST_TRIALS, RATES, name_check, summarise_fit
-from benchapp.experiments.work.progress import AtWork, at_work
+from benchapp.experiments.work.progress import at_work
 from benchapp.models import Attempt, Draft, Experiment, Suite, User
 from benchapp.models.stand_ins import find_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
 from benchapp.record.sets.suite_files import MAX_NAMED, StoredAccount, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.pages.suites.suite import read_suite_view, read_task_view, summarise
+from inspector.pages.suites.suite import SuiteTaskView, SuiteView, summarise
 from inspector.pages.suites.suite_fitness import (
     judge_tasks,
     list_answers,
@@ -53,26 +53,28 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    view = read_suite_view(name, review_access(request))
-    matrix, problems = read_matrix(view, request.GET.get("experiment", ""), review_access(request))
-    qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
-    shipped = None if qualification and not qualification.experiment.is_open else read_shipped(view.read)
-    view, matrix = judge_tasks(view, matrix, qualification, shipped)
-
-    def read_split(name: str, default: str) -> str:
-        chosen = request.GET.get(name, default)
-        if chosen in view.splits or chosen == default:
-            return chosen
-        problems.append(f"{name}: {chosen[:80]!r} is unknown, expected one of {', '.join(view.splits)}")
-        return default
-
-    by = read_split("by", "family")
-    within = read_split("within", view.find_within(by))
+    access = review_access(request)
+    view = SuiteView(name, access)
+    matrix, problems = read_matrix(view, request.GET.get("experiment", ""), access)
+    row, read = view.row, view.read
+    qualification = read_qualification(view.key, read.digest if read else view.digest)
+    is_qualifying = qualification is not None and qualification.experiment.is_open
+    shipped = read_shipped(read) if is_qualifying or not qualification else None
+    judge_tasks(view, matrix, qualification, shipped)
+    splits = view.splits
+    by = request.GET.get("by", "family")
+    if by not in ("family", *splits):
+        problems.append(f"by: {by[:80]!r} is unknown, expected one of {', '.join(splits)}")
+        by = "family"
+    usual = view.find_within(by)
+    within = request.GET.get("within", usual)
+    if within not in (usual, *splits):
+        problems.append(f"within: {within[:80]!r} is unknown, expected one of {', '.join(splits)}")
+        within = usual
     wanted = request.GET.get("task")
     task = next((each for each in view.tasks if each.key == wanted), None)
     if wanted is not None and task is None:
         problems.append(f"task: {wanted[:80]!r} is not a task of this suite")
-    row, read = view.row, view.read
     listed, composed = view.list_by(by), view.compose(by, within)
     account: StoredAccount | None = row.account if row else None
     if read:
@@ -89,7 +91,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "by": by,
         "within": within,
         "groups": counts,
-        "task": read_task_view(view, task, review_access(request)) if task else None,
+        "task": SuiteTaskView(view, task, access) if task else None,
         "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
@@ -120,8 +122,13 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     ]
     has_tests = any(each.tests or (by != "family" and each.family) for each in view.tasks)
     has_fit = bool(answer) or bool(matrix.shown)
-    is_qualifying = qualification is not None and qualification.experiment.is_open
-    running = _find_running(request, qualification.experiment) if qualification and is_qualifying else None
+    running = another = None
+    if qualification and is_qualifying:  # the trial that started last and still runs, if this reader may see it
+        attempts = Attempt.objects.under_way().filter(trial__episode__run__experiment=qualification.experiment)
+        running = next(iter(without_closed(access, at_work(attempts, 1))), None)
+    elif qualification:
+        others = Experiment.objects.not_deleted().qualifications().filter(suite__key=view.key)
+        another = others.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
     reasons: list[dict[str, object]] = []
     if account:
         reasons += [{**line, "is_aside": True} for line in account["set_aside"]]
@@ -130,9 +137,9 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "view": view,
         "evidence": evidence,
         "groups": groups,
-        "choices": [(name, name_attribute(name), urlencode({**asked, "by": name})) for name in view.splits],
+        "choices": [(each, name_attribute(each), urlencode({**asked, "by": each})) for each in splits],
         "usual": USUAL_GROUPS,
-        "has_more": any(name not in (*USUAL_GROUPS, by) for name in view.splits),
+        "has_more": any(each not in (*USUAL_GROUPS, by) for each in splits),
         "has_tests": has_tests,
         "has_fit": has_fit,
         "by_words": name_attribute(by),
@@ -153,7 +160,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "running_check": name_check(running.attempt.trial.episode.run.condition) if running else "",
         "is_bare": is_qualifying and not (matrix.shown or has_tests or has_fit),
         "rates": RATES,
-        "another": _find_another(view.key) if qualification and not qualification.experiment.is_open else None,
+        "another": another,
         "shipped": shipped,
         "shipped_stand_ins": find_stand_ins(bool(shipped and " scripted/" in shipped["asked"])),
         "least": LEAST_TRIALS,
@@ -161,22 +168,10 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     return render_page(request, "suites/suite.html", data=data, context=context, status=status)
 
 
-def _find_running(request: HttpRequest, qualification: Experiment) -> AtWork | None:
-    """Return the trial that started last and still runs, unless this reader may not see it yet."""
-    attempts = Attempt.objects.under_way().filter(trial__episode__run__experiment=qualification)
-    return next(iter(without_closed(review_access(request), at_work(attempts, 1))), None)
-
-
-def _find_another(key: str) -> Experiment | None:
-    """Return a qualification of the suite that runs."""
-    found = Experiment.objects.not_deleted().qualifications().filter(suite__key=key)
-    return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
-
-
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
     """Show the families by an attribute of the suite's tasks; `by` empty: those of its folder."""
-    view, by = read_suite_view(name, review_access(request)), request.POST.get("by", "")
+    view, by = SuiteView(name, review_access(request)), request.POST.get("by", "")
     if by and by not in view.attributes:
         return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
     try:

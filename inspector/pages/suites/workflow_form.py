@@ -41,26 +41,34 @@ Edge = tuple[str, str]
 BIG = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
 class WorkflowCanvas:
     """Left upper corners of the steps and their widths, by id. `high`: of each. `alone`: steps and edges that another
     workflow lacks; they are highlighted."""
 
-    workflow: Workflow
-    widths: dict[str, int]
-    high: int
-    places: dict[str, tuple[float, float]]
-    layers: dict[str, int]
-    width: float
-    height: float
-    alone: Collection[str | Edge]
+    def __init__(self, workflow: Workflow, alone: Collection[str | Edge]) -> None:
+        self.workflow, self.alone = workflow, alone
+        rows = workflow.layers()
+        self.widths = {step.id: WIDTHS[len(row) > 1] for row in rows for step in row}
+        self.high = HEIGHTS[any(step.grounding for step in workflow.steps)]
+        taken = [sum(self.widths[step.id] + ACROSS for step in row) - ACROSS for row in rows]  # by each row
+        self.places: dict[str, tuple[float, float]] = {}
+        self.layers: dict[str, int] = {}
+        for number, row in enumerate(rows):
+            left = 1 + (max(taken) - taken[number]) / 2
+            for column, step in enumerate(row):
+                across = column * (self.widths[step.id] + ACROSS)
+                self.places[step.id] = (left + across, 1 + number * (self.high + DOWN))
+                self.layers[step.id] = number
+        lanes = sum(self.layers[b] - self.layers[a] != 1 for a, b in workflow.edges)
+        self.width = max(taken) + 2 + (10 + LANE * lanes if lanes else 0)
+        self.height = len(rows) * (self.high + DOWN) - DOWN + 2
 
 
 def draw_workflow(workflow: Workflow, title: str, alone: Collection[str | Edge] = ()) -> SafeString:
     """Draw a workflow. `title` says whose it is, for readers who cannot see it; what is drawn follows in words."""
     if not workflow.steps:
         return SafeString('<p class="muted">No step yet.</p>')
-    canvas = _lay_out(workflow, alone)
+    canvas = WorkflowCanvas(workflow, alone)
     parts = "".join([*_draw_edges(canvas), *(_draw_step(canvas, step) for step in workflow.steps)])
     size = f'width="{canvas.width:g}" height="{canvas.height:g}" viewBox="0 0 {canvas.width:g} {canvas.height:g}"'
     label = escape(f"{visible(title)}: {describe_workflow(workflow)}")
@@ -78,23 +86,6 @@ def describe_workflow(workflow: Workflow) -> str:
 
 def name_step(step: WorkflowStep) -> str:
     return step.id if step.id == step.label else f"{step.id} {step.label or 'without label'}"
-
-
-def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanvas:
-    rows = workflow.layers()
-    widths = {step.id: WIDTHS[len(row) > 1] for row in rows for step in row}
-    high = HEIGHTS[any(step.grounding for step in workflow.steps)]
-    inner = max(sum(widths[step.id] + ACROSS for step in row) - ACROSS for row in rows)
-    places: dict[str, tuple[float, float]] = {}
-    layers: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        left = 1 + (inner - sum(widths[step.id] + ACROSS for step in row) + ACROSS) / 2
-        for column, step in enumerate(row):
-            places[step.id] = (left + column * (widths[step.id] + ACROSS), 1 + number * (high + DOWN))
-            layers[step.id] = number
-    lanes = sum(layers[b] - layers[a] != 1 for a, b in workflow.edges)
-    width = inner + 2 + (10 + LANE * lanes if lanes else 0)
-    return WorkflowCanvas(workflow, widths, high, places, layers, width, len(rows) * (high + DOWN) - DOWN + 2, alone)
 
 
 def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:

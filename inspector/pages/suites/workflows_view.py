@@ -3,7 +3,7 @@ in from one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import fmean
 
 from django.contrib import messages
@@ -32,7 +32,7 @@ from benchapp.review.workflows import (
     screen,
     settle,
 )
-from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction, read_suite_view
+from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction
 from inspector.pages.suites.workflow_form import (
     WorkflowEditor,
     add_step,
@@ -53,7 +53,6 @@ from runner.suites.documents import MAX_BYTES
 from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain
 from runner.suites.workflows.workflow_comparison import (
     Membership,
-    WorkflowAgreement,
     find_memberships,
     shared_workflow,
     take_step,
@@ -63,16 +62,9 @@ RULE = JsonShape("name", ("problem", lambda rule: rule.problem or None))
 AGREEMENT = JsonShape("steps edges graph")
 
 
-@dataclass(frozen=True, slots=True)
 class WorkflowRow(Shaped):
-    """A task. `membership`: how it compares with what its family shares; None without a settled workflow."""
-
-    task: SuiteTask
-    seen: SeenWorkflows
-    url: str
-    may_draw: bool
-    may_settle: bool
-    membership: Membership | None
+    """A task. `membership`: how it compares with what its family shares; None without a settled workflow. `is_hidden`:
+    it has something that this person does not see yet. `varies`: in what the tasks vary."""
 
     json_shape = JsonShape(
         "key=task.key title=task.title handed_in=seen.handed_in hidden=is_hidden may_draw may_settle",
@@ -83,38 +75,22 @@ class WorkflowRow(Shaped):
         ("url", lambda row: PathLink(row.url)),
     )
 
-    @property
-    def agreement(self) -> WorkflowAgreement | None:
-        return self.seen.agreement
-
-    @property
-    def settled(self) -> bool:
-        return self.seen.settled is not None
-
-    @property
-    def is_hidden(self) -> bool:
-        """Does it have something that this person does not see yet?"""
-        return self.seen.is_hidden and self.seen.handed_in > 0
-
-    @property
-    def varies(self) -> list[str]:
-        """Say in what the tasks vary."""
-        return [VARIATIONS[kind] for kind in self.seen.agreed.varies] if self.seen.agreed else []
-
-    @property
-    def needs_settling(self) -> bool:
-        return bool(self.seen.annotations) and self.seen.agreed is None
+    def __init__(
+        self, task: SuiteTask, seen: SeenWorkflows, url: str, user: User, membership: Membership | None
+    ) -> None:
+        self.task, self.seen, self.url, self.membership = task, seen, url, membership
+        self.may_draw, self.may_settle = not seen.explain_closed(user), not seen.explain_barred(user)
+        self.agreement, self.settled, agreed = seen.agreement, seen.settled is not None, seen.agreed
+        self.is_hidden = seen.is_hidden and seen.handed_in > 0
+        self.varies = [VARIATIONS[kind] for kind in agreed.varies] if agreed else []
+        self.needs_settling = bool(seen.annotations) and agreed is None
 
 
-@dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """The tasks of a family with their workflows. Tasks without a family share nothing; `name` is then empty."""
+    """The tasks of a family with their workflows. Tasks without a family share nothing; `name` is then empty.
 
-    environment: str
-    name: str
-    rows: tuple[WorkflowRow, ...]
-    shared: Workflow  # what all settled workflows of its tasks have
-    settled_total: int  # their number
+    `shared`: what all settled workflows of its tasks have; `settled_total`: their number. `agreement`: the means over
+    its tasks that two people drew; empty without any. `is_begun`: somebody handed in a workflow of one of its tasks."""
 
     json_shape = JsonShape(
         "environment? name?",
@@ -124,43 +100,30 @@ class WorkflowFamily(Shaped):
         "tasks=rows",
     )
 
-    @property
-    def has_shared(self) -> bool:
-        return bool(self.name) and self.settled_total > 1
-
-    @property
-    def is_begun(self) -> bool:
-        """Did somebody hand in a workflow of one of its tasks?"""
-        return any(row.seen.handed_in for row in self.rows)
+    def __init__(
+        self, environment: str, name: str, rows: Sequence[WorkflowRow], shared: Workflow, settled_total: int
+    ) -> None:
+        self.environment, self.name, self.rows = environment, name, rows
+        self.shared, self.settled_total = shared, settled_total
+        self.has_shared = bool(name) and settled_total > 1
+        self.is_begun = any(row.seen.handed_in for row in rows)
+        found = [row.agreement for row in rows if row.agreement]
+        names = ("steps", "edges", "graph") if found else ()
+        self.agreement = {each: fmean(getattr(row, each) for row in found) for each in names}
+        self.compared = len(found)
+        self.screened = [row.seen.screening for row in rows if row.seen.screening is not None]
+        self.members = sum(row.membership is not None and row.membership.holds for row in rows)
 
     @property
     def svg(self) -> SafeString:
         return draw_workflow(self.shared, f"What tasks of {self.name} share")
-
-    @property
-    def agreement(self) -> dict[str, float]:
-        """Return the means over its tasks that two people drew; empty without any."""
-        found = [row.agreement for row in self.rows if row.agreement]
-        return {name: fmean(getattr(each, name) for each in found) for name in ("steps", "edges", "graph") if found}
-
-    @property
-    def compared(self) -> int:
-        return sum(row.agreement is not None for row in self.rows)
-
-    @property
-    def screened(self) -> list[bool]:
-        return [row.seen.screening for row in self.rows if row.seen.screening is not None]
-
-    @property
-    def members(self) -> int:
-        return sum(row.membership is not None and row.membership.holds for row in self.rows)
 
 
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """Show the workflows of a suite. POST imports a file."""
-    view, problems = read_suite_view(name, review_access(request)), list[str]()
+    view, problems = SuiteView(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
         if not problems:
@@ -197,24 +160,17 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
         drawn = list(agreed.values())
         shared = shared_workflow(drawn if name else [])
         members = dict(zip(agreed, find_memberships(shared, drawn), strict=True)) if name else {}
-        rows = tuple(
-            WorkflowRow(
-                task=task,
-                seen=mine[task.key],
-                url=reverse("suite-workflow", args=[view.key, task.key]),
-                may_draw=not mine[task.key].explain_closed(user),
-                may_settle=not mine[task.key].explain_barred(user),
-                membership=members.get(task.key),
-            )
-            for task in tasks
-        )
+        rows = []
+        for task in tasks:
+            url = reverse("suite-workflow", args=[view.key, task.key])
+            rows.append(WorkflowRow(task, mine[task.key], url, user, members.get(task.key)))
         found.append(WorkflowFamily(environment, name, rows, shared, len(agreed)))
     return found
 
 
 @never_cache
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
-    content = export_workflows(read_suite_view(name, review_access(request)).row, user_of(request))
+    content = export_workflows(SuiteView(name, review_access(request)).row, user_of(request))
     return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
@@ -251,7 +207,7 @@ def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool
 
 
 def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json: bool) -> HttpResponse:
-    view = read_suite_view(name, review_access(request))
+    view = SuiteView(name, review_access(request))
     task = next((each for each in view.tasks if each.key == key), None)
     if task is None:
         raise Http404(f"no task {key[:80]!r} in this suite")

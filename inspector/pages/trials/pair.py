@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
 from benchapp.analysis.alignment.alignment import (
     AlignedRow,
-    AlignedSide,
     Alignment,
     DifferingPart,
-    Parting,
     RowKind,
     StepSign,
     Stretch,
     align,
     read_side,
 )
-from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.models import Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from benchapp.stats.metrics.comparability import compare_setups
 from inspector.reader.cards import CardText, StepCard, draw_cards
 from inspector.reader.reading import (
-    SkillUsage,
     build_skill_usages,
     choose_attempt,
     choose_trajectory,
@@ -34,7 +31,7 @@ from inspector.reader.reading import (
     read_uses,
 )
 from inspector.reader.steps import draw_steps
-from inspector.reader.verdict import VerdictView, read_verdicts
+from inspector.reader.verdict import read_verdicts
 from inspector.web.text.diff import RowPair, diff_file
 from runner.base.types import Source
 from runner.trajectories.fields import fields
@@ -52,37 +49,30 @@ DIFFERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Half:
-    """One of the two: its trial, and the attempt and trajectory that are shown of it. `label`: what sets it apart."""
+    """One of the two: its trial, and the attempt and trajectory that are shown of it. `label`: what sets it apart.
+    `query`: what a link to a step of it must say besides the step. `piece_at`: the address that answers with pieces of
+    its folded texts."""
 
-    letter: str
-    label: str
-    trial: Trial
-    attempt: Attempt | None
-    attempts: int
-    trajectory: Trajectory | None
-    trajectories: tuple[Trajectory, ...]
-    side: AlignedSide
-    verdict: VerdictView | None
-    skills: tuple[SkillUsage, ...]
-    skill_steps: Mapping[int, Sequence[tuple[str, str]]]
-
-    @property
-    def query(self) -> str:
-        """What a link to a step of it must say besides the step."""
-        return f"&trajectory={self.trajectory.public_id}" if self.trajectory and not self.trajectory.is_main else ""
-
-    @property
-    def piece_at(self) -> str:
-        """Return the address that answers with pieces of its folded texts."""
-        return (
-            f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
-        )
-
-    @property
-    def images_at(self) -> str:
-        return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
+    def __init__(self, letter: str, label: str, trial: Trial, asked: str) -> None:
+        self.letter, self.label, self.trial = letter, label, trial
+        attempts = list(trial.attempts.order_by("number"))
+        self.attempts = len(attempts)
+        self.trajectories = list(Trajectory.objects.current().filter(attempt__trial=trial))
+        chosen = next((each for each in self.trajectories if str(each.public_id) == asked), None)
+        of_chosen = (each for each in attempts if chosen and each.pk == chosen.attempt_id)
+        self.attempt = attempt = next(of_chosen, choose_attempt(attempts, ""))
+        own = [each for each in self.trajectories if attempt and each.attempt_id == attempt.pk]
+        self.trajectory = shown = chosen or choose_trajectory(own, "")
+        self.side = read_side(shown)
+        verdicts = read_verdicts(attempt)
+        self.verdict = verdicts[0] if verdicts else None
+        uses = read_uses(attempt)
+        self.skills, self.skill_steps = build_skill_usages(uses), list_skill_steps(uses, shown)
+        page = trial.get_absolute_url()
+        self.query = f"&trajectory={shown.public_id}" if shown and not shown.is_main else ""
+        self.piece_at = f"{page}field/?trajectory={shown.public_id}" if shown else ""
+        self.images_at = f"{page}image/" if shown else ""
 
 
 class Deed(NamedTuple):
@@ -95,40 +85,26 @@ class Deed(NamedTuple):
     is_next: bool  # its step there has no counterpart, so the next own step is shown
 
 
-@dataclass(frozen=True, slots=True)
 class PairUnit:
-    """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1."""
+    """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1.
+    `kind`: same, changed, apart. `words`: in what a pair of steps differs."""
 
-    row: int
-    last: int
-    kind: str  # same, changed, apart
-    rows: tuple[AlignedRow, ...]
-    left: tuple[StepCard, ...] = ()
-    right: tuple[StepCard, ...] = ()
-    lines: tuple[dict[str, object], ...] = ()
-    fields: tuple[FieldPair, ...] = ()
-    is_parting: bool = False
-
-    @property
-    def differs(self) -> list[str]:
-        return sorted({part.value for row in self.rows for part in row.differs})
-
-    @property
-    def words(self) -> str:
-        """Say in what a pair of steps differs."""
-        return " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
+    def __init__(self, row: int, kind: str, rows: Sequence[AlignedRow], *, is_parting: bool = False) -> None:
+        self.row, self.last, self.kind, self.rows, self.is_parting = row, row + len(rows) - 1, kind, rows, is_parting
+        self.differs = sorted({part.value for each in rows for part in each.differs})
+        self.words = " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
+        self.left_range, self.right_range = (
+            _find_range(each.left for each in rows),
+            _find_range(each.right for each in rows),
+        )
+        self.left: Sequence[StepCard] = ()
+        self.right: Sequence[StepCard] = ()
+        self.lines: Sequence[dict[str, object]] = ()
+        self.fields: Sequence[FieldPair] = ()
 
     @property
     def left_out(self) -> int:
         return len(self.rows) - len(self.lines)
-
-    @property
-    def left_range(self) -> tuple[int, int] | None:
-        return _find_range(row.left for row in self.rows)
-
-    @property
-    def right_range(self) -> tuple[int, int] | None:
-        return _find_range(row.right for row in self.rows)
 
     @property
     def has_error(self) -> bool:
@@ -139,32 +115,26 @@ class PairUnit:
         return any(card.step.skills for card in (*self.left, *self.right))
 
 
-@dataclass(frozen=True, slots=True)
 class TrialPair:
-    """The page: both trials, how their steps align, and what each had been given."""
+    """The page: both trials, how their steps align, and what each had been given. `?a=` and `?b=` choose another
+    trajectory of either trial. The number of queries is the same for every length.
 
-    left: Half
-    right: Half
-    alignment: Alignment
-    parting: Parting
-    units: tuple[PairUnit, ...]  # all of them, without steps
-    setups: Comparability
+    `units`: all of them, without steps. `parting_row`: the places of the two steps where they part, None if a side has
+    none there.
+    """
 
-    @property
-    def halves(self) -> tuple[Half, Half]:
-        return self.left, self.right
-
-    @property
-    def parting_row(self) -> tuple[int | None, int | None]:
-        """Return the places of the two steps where they part, None if a side has none there."""
-        if self.parting.first is None:
-            return None, None
-        row = self.alignment.rows[self.parting.first]
-        return row.left, row.right
-
-    @property
-    def paired(self) -> int:
-        return self.alignment.count(RowKind.SAME) + self.alignment.count(RowKind.CHANGED)
+    def __init__(self, left: Trial, right: Trial, query: Mapping[str, str]) -> None:
+        labels = _choose_labels(left, right)
+        self.left = Half("A", labels[0], left, query.get("a", ""))
+        self.right = Half("B", labels[1], right, query.get("b", ""))
+        self.halves = self.left, self.right
+        self.alignment = align(self.left.side.signs, self.right.side.signs)
+        self.parting = self.alignment.parting()
+        self.units = list(_split_units(self.alignment, self.parting.first))
+        self.parting_unit = next((unit for unit in self.units if unit.is_parting), None)
+        row = None if self.parting.first is None else self.alignment.rows[self.parting.first]
+        self.parting_row = (row.left, row.right) if row else (None, None)
+        self.setups = compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values())
 
     def unit_at(self, row: int) -> PairUnit | None:
         """Return the unit that an address points at by a row's number."""
@@ -209,30 +179,6 @@ class TrialPair:
         sign, text = half.side.signs[place], half.side.lines[place]
         return Deed(half.letter, place + 1, _name_tool(sign), one_line(text, DEED_CHARS), own is None)
 
-    @property
-    def parting_unit(self) -> PairUnit | None:
-        return next((unit for unit in self.units if unit.is_parting), None)
-
-
-def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair:
-    """Build the pair. `?a=` and `?b=` choose another trajectory of either trial.
-    The number of queries is the same for every length."""
-    labels = _choose_labels(left, right)
-    one, other = (
-        _read_half("A", labels[0], left, query.get("a", "")),
-        _read_half("B", labels[1], right, query.get("b", "")),
-    )
-    alignment = align(one.side.signs, other.side.signs)
-    parting = alignment.parting()
-    return TrialPair(
-        left=one,
-        right=other,
-        alignment=alignment,
-        parting=parting,
-        units=tuple(_split_units(alignment, parting.first)),
-        setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-    )
-
 
 def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     """Draw the units of one page with their steps. Four queries, and only the chunks with these steps."""
@@ -240,19 +186,16 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _draw_steps(pair.left, [row.left + 1 for row in places if row.left is not None])
     right = _draw_steps(pair.right, [row.right + 1 for row in places if row.right is not None])
-    drawn = []
     for unit in shown:
         if unit.kind == "same":
-            lines = tuple(_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES])
-            drawn.append(replace(unit, lines=lines))
+            unit.lines = [_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES]]
             continue
         mine = [left[row.left] for row in unit.rows if row.left in left]
         theirs = [right[row.right] for row in unit.rows if row.right in right]
-        is_pair = unit.kind == "changed" and mine and theirs
-        texts = pair_fields(mine[0][0], theirs[0][0], (mine[0][1], theirs[0][1])) if is_pair else ()
-        cards, others = (tuple(card for card, _ in side) for side in (mine, theirs))
-        drawn.append(replace(unit, left=cards, right=others, fields=texts))
-    return drawn
+        if unit.kind == "changed" and mine and theirs:
+            unit.fields = pair_fields(mine[0][0], theirs[0][0], (mine[0][1], theirs[0][1]))
+        unit.left, unit.right = ([card for card, _ in side] for side in (mine, theirs))
+    return shown
 
 
 def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCard, StoredStep]]:
@@ -274,30 +217,6 @@ def _name_tool(sign: StepSign) -> str:
 
 
 # --- one of the two ---------------------------------------------------------------------------------------------
-
-
-def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
-    attempts = list(trial.attempts.order_by("number"))
-    found = list(Trajectory.objects.current().filter(attempt__trial=trial))
-    chosen = next((each for each in found if str(each.public_id) == asked), None)
-    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
-    own = [each for each in found if attempt and each.attempt_id == attempt.pk]
-    trajectory = chosen or choose_trajectory(own, "")
-    uses = read_uses(attempt)
-    verdicts = read_verdicts(attempt)
-    return Half(
-        letter=letter,
-        label=label,
-        trial=trial,
-        attempt=attempt,
-        attempts=len(attempts),
-        trajectory=trajectory,
-        trajectories=tuple(found),
-        side=read_side(trajectory),
-        verdict=verdicts[0] if verdicts else None,
-        skills=tuple(build_skill_usages(uses)),
-        skill_steps=list_skill_steps(uses, trajectory),
-    )
 
 
 def _choose_labels(left: Trial, right: Trial) -> tuple[str, str]:
@@ -330,10 +249,10 @@ def _split_units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit
     for stretch in alignment.stretches():
         rows = alignment.rows[stretch.first : stretch.last + 1]
         if stretch.kind is RowKind.SAME:
-            yield PairUnit(stretch.first + 1, stretch.last + 1, "same", rows)
+            yield PairUnit(stretch.first + 1, "same", rows)
         elif stretch.kind is RowKind.CHANGED:
             for place, row in enumerate(rows, start=stretch.first):
-                yield PairUnit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
+                yield PairUnit(place + 1, "changed", (row,), is_parting=place == parting)
         else:
             yield from _split_apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
 
@@ -346,7 +265,7 @@ def _split_apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedR
     first = stretch.first
     for mine, theirs in pieces:
         own = (*(mine or ()), *(theirs or ()))
-        yield PairUnit(first + 1, first + len(own), "apart", own, is_parting=parting in own)
+        yield PairUnit(first + 1, "apart", own, is_parting=parting in own)
         first += len(own)
 
 

@@ -3,9 +3,9 @@ Where did they part, and what had each been given?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from benchapp.models import Trial
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.visible import visible
-from inspector.pages.trials.pair import UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
+from inspector.pages.trials.pair import UNITS, Half, PairUnit, TrialPair, draw_units
 from inspector.reader.reading import SkillUsage
 from inspector.reader.verdict import VerdictView
 from inspector.web.responses import next_url, render_page
@@ -40,11 +40,16 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     for trial in (left, right):
         if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
-    if problem := _find_problem(left, right, request.GET):
+    problem = ""
+    if left.task_id != right.task_id:
+        problem = "These two trials have different tasks, so their steps cannot be aligned."
+    elif left == right and request.GET.get("a", "") == request.GET.get("b", ""):
+        problem = "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
+    if problem:
         refused = {"problem": problem}
         both = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
-    this = build_pair(left, right, request.GET)
+    this = TrialPair(left, right, request.GET)
     row = parse_count(request.GET.get("row", ""))
     pointed = None if row is None else this.unit_at(row)
     # ?page=3, else the page that holds the row pointed at, or where the two part; else the first.
@@ -52,11 +57,13 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     asked = request.GET.get("page") or (this.units.index(opened) // UNITS + 1 if opened else 1)
     page = Paginator(this.units, UNITS).get_page(asked)
     units = draw_units(this, page)
-    opens_at = _find_opening(request, units)
-    checks, skills = (
-        pair_checks(this.left.verdict, this.right.verdict),
-        pair_skills(this.left.skills, this.right.skills),
-    )
+    opens_at = 0  # how many units come before the parting, where the page opens if the address asks for no place
+    if "row" not in request.GET and "page" not in request.GET:
+        opens_at = next((place for place, unit in enumerate(units) if unit.is_parting), 0)
+    checks = pair_checks(this.left.verdict, this.right.verdict)
+    skills = pair_skills(this.left.skills, this.right.skills)
+    others = (("a", request.GET.get("b", "")), ("b", request.GET.get("a", "")))
+    swapped = "&".join(f"{name}={value}" for name, value in others if value.replace("-", "").isalnum())
     data = {**_twin(this), "checks": CHECK.read_all(checks), "skills": SKILL.read_all(skills)}
     data |= {"units": UNIT.read_all(units), "next": next_url(request, page)}
     context = {
@@ -82,26 +89,9 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "only_right": this.alignment.count(RowKind.RIGHT),
         "parting_url": _build_row_url(request, this.parting_unit),
         "before": _find_earlier(request, this),
-        "swap_query": _build_swap_query(request.GET),
+        "swap_query": f"?{swapped}" if swapped else "",
     }
     return render_page(request, "trials/pair.html", data=data, context=context, as_json=as_json)
-
-
-def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
-    """Return why these two cannot be compared; empty if they can."""
-    if left.task_id != right.task_id:
-        return "These two trials have different tasks, so their steps cannot be aligned."
-    if left == right and query.get("a", "") == query.get("b", ""):
-        return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
-    return ""
-
-
-def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:
-    """Return how many units come before the parting, if the address asks for no place: the page opens at the
-    parting."""
-    if "row" in request.GET or "page" in request.GET:
-        return 0
-    return next((place for place, unit in enumerate(units) if unit.is_parting), 0)
 
 
 def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:
@@ -121,15 +111,6 @@ def _build_row_url(request: HttpRequest, unit: PairUnit | None) -> str:
     query.pop("page", None)
     query["row"] = str(unit.row)
     return f"?{query.urlencode()}#row-{unit.row}"
-
-
-def _build_swap_query(query: Mapping[str, str]) -> str:
-    kept = [
-        f"{name}={query[was]}"
-        for name, was in (("a", "b"), ("b", "a"))
-        if query.get(was, "").replace("-", "").isalnum()
-    ]
-    return "?" + "&".join(kept) if kept else ""
 
 
 # --- how the two ended, and what they had -----------------------------------------------------------------------
@@ -203,15 +184,10 @@ def _draw_strip(alignment: Alignment) -> Iterator[dict[str, object]]:
             "apart" if found & {RowKind.LEFT, RowKind.RIGHT} else "changed" if RowKind.CHANGED in found else "same"
         )
     start = 0
-    for place in range(1, places + 1):
-        if place == places or kinds[place] != kinds[start]:
-            scale = STRIP_WIDTH / places
-            yield {
-                "kind": kinds[start],
-                "x": round(start * scale, 1),
-                "width": round((place - start) * scale, 1),
-            }
-            start = place
+    for kind, group in groupby(kinds):
+        width, scale = len(list(group)), STRIP_WIDTH / places
+        yield {"kind": kind, "x": round(start * scale, 1), "width": round(width * scale, 1)}
+        start += width
 
 
 def sum_tokens(tokens: Tokens) -> list[int]:
@@ -271,7 +247,7 @@ def _twin(this: TrialPair) -> dict[str, object]:
         "steps_aligned": {half.letter: len(half.side.signs) for half in this.halves},
         "steps_total": {half.letter: half.side.total for half in this.halves},
         "rows": len(alignment.rows),
-        "paired": this.paired,
+        "paired": alignment.count(RowKind.SAME) + alignment.count(RowKind.CHANGED),
         **{kind.value: alignment.count(kind) for kind in RowKind},
         "is_banded": alignment.is_banded,
         "first_divergence": _row_twin(alignment.rows, parting.first),

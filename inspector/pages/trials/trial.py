@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from urllib.parse import urlencode
 
 from django.db.models import Prefetch, prefetch_related_objects
@@ -24,7 +22,7 @@ from benchapp.record.trajectory_store import StoredStep
 from benchapp.stats.learning.funnel import read_skills_held
 from inspector.evolution.strip import open_strip
 from inspector.pages.people.comments import count_step_comments
-from inspector.reader.cards import StepCard, draw_cards
+from inspector.reader.cards import draw_cards
 from inspector.reader.compactions import READERS, read_excerpts
 from inspector.reader.reading import (
     MAX_OUTPUT,
@@ -34,7 +32,6 @@ from inspector.reader.reading import (
     read_instruction,
     read_long,
     read_origins,
-    read_trial,
 )
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
@@ -54,24 +51,32 @@ _PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 LiveStep = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 
-@dataclass(frozen=True, slots=True)
 class LiveSteps:
-    """The steps of a running attempt. `after`: the id to ask from next. `is_over`: the attempt has ended.
-    `is_unreachable`: the broker does not answer, so nothing is known."""
+    """The steps of a running attempt: the newest, or those after the one with the id `since`; nonsense is the
+    beginning.
 
-    attempt: Attempt
-    steps: tuple[StepCard, ...]
-    sent: tuple[LiveStep, ...]
-    after: str
-    last_number: int | None
-    last_at: datetime | None
-    is_over: bool = False
-    is_unreachable: bool = False
+    `sent`: as they came. `after`: the id to ask from next. `earlier`: steps before the first one drawn. `is_over`: the
+    attempt has ended. `is_unreachable`: the broker does not answer, so nothing is known.
+    """
 
-    @property
-    def earlier(self) -> int:
-        """Count the steps before the first one drawn."""
-        return max(0, self.steps[0].number - 1) if self.steps else 0
+    def __init__(self, attempt: Attempt, since: str | None = None) -> None:
+        place = since if since and _PLACE.fullmatch(since) else START
+        stream = str(attempt.public_id)
+        found: Sequence[LiveStep] | None
+        if since is None:
+            found = live.tail(stream, FIRST_STEPS)
+        else:
+            found = live.read(stream, after=place, count=MORE_STEPS)
+        self.attempt, self.sent, self.is_unreachable = attempt, found or (), found is None
+        self.is_over = attempt.status != Attempt.Status.RUNNING
+        steps = [step_from_json(raw) for _, raw in self.sent]
+        stored = [StoredStep(step, {}) for step in steps]
+        skills = {step.number: [(use.skill, use.kind.value) for use in step_uses(step, mounted=None)] for step in steps}
+        self.steps = draw_cards(draw_steps(stored, skills=skills), stored)
+        self.earlier = max(0, self.steps[0].number - 1) if self.steps else 0
+        self.after = self.sent[-1][0] if self.sent else place
+        self.last_number = steps[-1].number if steps else None
+        self.last_at = live.published_at(self.after) if self.after != START else None
 
 
 @of_trial
@@ -80,42 +85,8 @@ def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
     if not read_htmx(request):
         return redirect(trial)
     attempt = get_object_or_404(trial.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
-    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": trial, "is_more": True}
+    context = {"live": LiveSteps(attempt, request.GET.get("after", "")), "this_trial": trial, "is_more": True}
     return render(request, "trials/_live_more.html", context)
-
-
-def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
-    """Return the last steps of a running attempt; None for any other."""
-    if attempt is None or attempt.status != Attempt.Status.RUNNING:
-        return None
-    found = live.tail(str(attempt.public_id), FIRST_STEPS)
-    return _draw(attempt, found or (), START, is_unreachable=found is None)
-
-
-def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
-    """Return the steps after the one with the id `after`; nonsense is the beginning."""
-    after = after if _PLACE.fullmatch(after) else START
-    found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)
-    return _draw(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
-
-
-def _draw(
-    attempt: Attempt, found: Sequence[LiveStep], after: str, *, is_over: bool = False, is_unreachable: bool = False
-) -> LiveSteps:
-    steps = [step_from_json(raw) for _, raw in found]
-    numbered = [StoredStep(step, {}) for step in steps]
-    skills = {step.number: [(use.skill, use.kind.value) for use in step_uses(step, mounted=None)] for step in steps}
-    place = found[-1][0] if found else after
-    return LiveSteps(
-        attempt=attempt,
-        steps=tuple(draw_cards(draw_steps(numbered, skills=skills), numbered)),
-        sent=tuple(found),
-        after=place,
-        last_number=steps[-1].number if steps else None,
-        last_at=live.published_at(place) if place != START else None,
-        is_over=is_over,
-        is_unreachable=is_unreachable,
-    )
 
 
 VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
@@ -134,7 +105,7 @@ _SPENT, _JUDGED = {"tokens", "cost"}, {"reward", "checks"}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
-AROUND = (  # rows of the page that `read_trial` does not read
+AROUND = (  # rows of the page that `TrialReading` does not read
     Prefetch("decisions", Decision.objects.select_related("episode__run", "after").order_by("number")),
     Prefetch(
         "shown_in", DecisionEvidence.objects.select_related("decision__episode__run").order_by("decision__number")
@@ -147,12 +118,13 @@ AROUND = (  # rows of the page that `read_trial` does not read
 def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpResponse:
     view = request.GET.get("view", "")
     view = view if view in VIEW_WORDS else "full"
-    opened = read_trial(trial, request.GET, with_steps=view == "full")
+    opened = TrialReading(trial, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
     most = COUNTERPARTS_SEARCHED if trial.success is False else COUNTERPARTS_SHOWN
     closed = review_access(request).closed_trials()
     others = [] if is_published(request) else find_counterparts(trial, without=closed, most=most)  # a site pairs none
-    live_steps = read_live_steps(attempt) if reading.trajectory is None else None
+    is_running = attempt is not None and attempt.status == Attempt.Status.RUNNING
+    live_steps = LiveSteps(attempt) if attempt and is_running and reading.trajectory is None else None
     skills = build_skill_usages(opened.uses)
     ending = write_ending(trial, attempt, reading.decided.verdict)
     prefetch_related_objects([trial], *AROUND)
@@ -243,7 +215,7 @@ def steps(request: HttpRequest, trial: Trial) -> HttpResponse:
         query = request.GET.copy()
         query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
         return redirect(f"{trial.get_absolute_url()}?{query.urlencode()}")
-    opened = read_trial(trial, request.GET)
+    opened = TrialReading(trial, request.GET)
     reading = opened.steps
     context = {
         "reading": reading,

@@ -7,7 +7,7 @@ from django.test import Client
 
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts import OF_PAGES
-from inspector.charts.chart_request import build_gallery, build_sheet
+from inspector.charts.chart_request import Gallery, build_sheet
 from tests.pages import make_world
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -21,7 +21,7 @@ def test_each_chart_is_drawn_or_has_its_sentence() -> None:
     make_world()
     sheet = build_sheet(Choices())
     for charts in OF_PAGES.values():
-        gallery = build_gallery(charts, sheet)
+        gallery = Gallery(charts, sheet)
         listed = [*gallery.sentences, *gallery.waiting]
         assert len(gallery.cards) + len(listed) == len(charts)
         assert all(sentence.endswith(".") for _, sentence in listed)

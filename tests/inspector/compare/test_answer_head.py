@@ -151,10 +151,10 @@ def test_too_many_pairs_for_ranks_are_said(client: Client, monkeypatch: pytest.M
 
 
 def test_an_axis_holds_every_value_and_zero() -> None:
-    axis = PointAxis.spanning([0.0, -3.0, 41.0])
-    assert axis.ticks == (0.0, 10.0, 20.0, 30.0, 40.0)
+    axis = PointAxis([0.0, -3.0, 41.0])
+    assert axis.ticks == [0.0, 10.0, 20.0, 30.0, 40.0]
     assert axis.place(axis.low) == "0.00%"
-    assert PointAxis.spanning([0.0]).ticks == (-1.0, 0.0, 1.0)
+    assert PointAxis([0.0]).ticks == [-1.0, 0.0, 1.0]
 
 
 def test_without_a_baseline_values_are_bars_and_no_verdict(client: Client) -> None:

@@ -13,7 +13,7 @@ from django.test import Client
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.answer_page import build_head
+from inspector.pages.compare.answer_page import AnswerHead
 from inspector.pages.compare.report import least_bytes
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -124,7 +124,9 @@ def test_it_gives_the_answer_of_its_page(client: Client) -> None:
     for sentence in ("Did skills help?", "Self-written, always revised", "Human-written, as is"):
         assert sentence in page
         assert sentence in text
-    head = build_head(build_sheet(Choices(experiment=(experiment.public_id,))))
+    sheet = build_sheet(Choices(experiment=(experiment.public_id,)))
+    assert sheet.metric is not None
+    head = AnswerHead(sheet, sheet.metric)
     assert f"{head.answer.heading} {head.headline}" in text
     assert head.lede in text
     assert "Uncorrected" not in text

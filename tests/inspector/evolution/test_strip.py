@@ -9,7 +9,7 @@ import pytest
 from benchapp.models import Decision, Entry, Episode, Family, SkillUse, Task, Trial
 from benchapp.review.blinding import ReviewAccess
 from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
-from inspector.evolution.strip_drawing import LETTER, SIDE, WIDTH, StripForm, draw_strip, lay_out, wrap_name
+from inspector.evolution.strip_drawing import LETTER, SIDE, WIDTH, StripForm, StripLayout, draw_strip, wrap_name
 from inspector.evolution.timeline import Timeline, TimelineTrial, follow_skills
 from tests.worlds.factories import (
     add_entry,
@@ -66,7 +66,7 @@ def test_a_trial_has_the_same_x_in_every_form_and_condition() -> None:
     bare = make_learning_run(experiment, condition="no-skill", outcomes=(False,) * 9).episodes.get()
     bare.decisions.all().delete()
     places = [
-        [lay_out(timeline).trials[trial.key] for trial in timeline.trials]
+        [StripLayout(timeline).trials[trial.key] for trial in timeline.trials]
         for timeline in (timeline_of(learned), timeline_of(bare))
     ]
     assert places[0] == places[1]
@@ -91,13 +91,13 @@ def test_a_library_that_changes_after_an_evaluation_is_not_called_frozen() -> No
 
 def test_every_strip_goes_over_the_whole_width(episode: Episode) -> None:
     episode.trials.exclude(pk=episode.trials.first().pk).delete()
-    assert lay_out(timeline_of(episode)).width == WIDTH
+    assert StripLayout(timeline_of(episode)).width == WIDTH
 
 
 def test_a_family_is_named_in_full(episode: Episode) -> None:
     name = "Averages from tables with missing cells"
     Family.objects.update(name=name)
-    layout, svg = lay_out(timeline_of(episode)), draw(episode)
+    layout, svg = StripLayout(timeline_of(episode)), draw(episode)
     assert wrap_name(name) == ("Averages from tables", "with missing cells")
     drawn = re.findall(r'class="evo-family" x="([\d.]+)" y="(\d+)">([^<]+)<', svg)
     assert len(layout.families) == 6
@@ -107,7 +107,7 @@ def test_a_family_is_named_in_full(episode: Episode) -> None:
 
 
 def test_nothing_lies_on_anything_else(episode: Episode) -> None:
-    layout = lay_out(timeline_of(episode))
+    layout = StripLayout(timeline_of(episode))
     squares = [(x, x + SIDE) for x in layout.trials.values()]
     patches = [(x - 4, x + 4) for x in layout.patches.values()]
     spans = sorted(squares + patches)
@@ -165,7 +165,7 @@ def test_candidates_that_form_a_tree_are_joined_to_what_they_began_with() -> Non
     timeline = timeline_of(episode)
     assert [(origin and origin.key, patch.key) for origin, patch in timeline.branches] == [("d1", "d3"), ("d1", "d4")]
     svg = draw(episode, here=frozenset({"d3"}))
-    layout = lay_out(timeline)
+    layout = StripLayout(timeline)
     places = {patch.key: layout.patches[patch.step.entry.pk] for patch in timeline.patches}
     found = re.findall(r'class="evo-branch( is-here)?" d="M([\d.]+) \d+C[^"]* ([\d.]+) \d+"', svg)
     assert found == [

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Compaction, Decision, DecisionEvidence, ModelCall, Run
 from benchapp.record.recorded import slot_of
-from inspector.pages.library.author_call import MAX_SECTION, parse_prompt
+from inspector.pages.library.author_call import MAX_SECTION, Prompt
 from inspector.pages.library.author_call_view import MAX_UNSEEN, _split_passages
 from runner.base.types import CompactionKind, Observation, Source, Step, ToolCall
 from tests.cases import every
@@ -89,7 +89,7 @@ def test_it_shows_the_prompt_under_its_own_headings_and_the_reply(client: Client
 
 def test_a_heading_with_nothing_below_is_closed_and_a_trial_has_its_task_s_title(client: Client) -> None:
     prompt = "## Evidence\n\n### Trial {}\nit ran\n"
-    parsed = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": prompt}]}))
+    parsed = Prompt(orjson.dumps({"messages": [{"role": "user", "content": prompt}]}))
     assert [section.is_open for section in parsed.messages[0].sections] == [False, True]
     decision = decide()
     request = {"messages": [{"role": "user", "content": prompt.format(slot_of(decision.after_trial))}]}
@@ -102,7 +102,7 @@ def test_it_says_what_was_not_sent(client: Client) -> None:
 
 
 def test_only_headings_outside_a_fence_begin_a_part() -> None:
-    prompt = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": PROMPT}]}))
+    prompt = Prompt(orjson.dumps({"messages": [{"role": "user", "content": PROMPT}]}))
     assert [section.title for section in prompt.messages[0].sections] == ["", "First part", "Second part"]
     assert sum(section.length for section in prompt.messages[0].sections) == len(PROMPT) == prompt.length
 
@@ -110,15 +110,15 @@ def test_only_headings_outside_a_fence_begin_a_part() -> None:
 def test_settings_are_named_as_a_reader_would() -> None:
     asked = {"messages": [], "temperature": 0, "max_tokens": 50, "seed": None, "json_object": True}
     settings = [("temperature", "0"), ("max tokens", "50"), ("reply format", "JSON")]
-    assert list(parse_prompt(orjson.dumps(asked)).settings) == settings
-    assert parse_prompt(orjson.dumps({"messages": [], "json_object": False})).settings == ()
+    assert list(Prompt(orjson.dumps(asked)).settings) == settings
+    assert Prompt(orjson.dumps({"messages": [], "json_object": False})).settings == []
 
 
 def test_a_prompt_of_any_shape_is_shown() -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     odd = [{"type": "image"}]
     contents = ["", None, parts, odd]
-    prompt = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": content} for content in contents]}))
+    prompt = Prompt(orjson.dumps({"messages": [{"role": "user", "content": content} for content in contents]}))
     texts = [message.text for message in prompt.messages]
     assert texts[:3] == ["", "", "one\ntwo"]
     assert "image" in texts[3]

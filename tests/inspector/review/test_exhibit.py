@@ -12,7 +12,7 @@ from django.urls import reverse
 from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
 from benchapp.stats.metrics.catalogue import name_role
-from inspector.pages.review.exhibits.exhibit import Exhibit, _read_run, exhibit_of, load_item, read_exhibit
+from inspector.pages.review.exhibits.exhibit import Exhibit, _read_run, load_item, read_exhibit
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import (
@@ -55,7 +55,7 @@ def test_it_shows_steps_with_places_to_mark() -> None:
     trial = make_trial(success=False)
     record_steps(trial.counting_attempt(), steps("ls", answer="one\ntwo"))
     item = make_queue([trial], reviewers=[user]).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     assert 'id="step-2" class="step agent" data-step="2"' in text
     assert '<pre class="result" data-field="observations/0" data-start="0" dir="auto">\none\ntwo</pre>' in text
     assert '<pre class="call" data-field="tool_calls/0" data-start="14">\nls</pre>' in text  # after its name and key
@@ -80,17 +80,17 @@ def test_the_author_is_hidden_with_the_condition_because_only_some_have_one() ->
 def test_a_failed_check_shows_what_it_expected_and_leads_to_the_step_that_decided_it() -> None:
     user = reviewer()
     item = make_queue([checked_trial()], reviewers=[user], hides_conditions=False, hides_models=True).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     assert '<td>41.2</td><td class="found">27.5</td>' in text
     assert 'title="first prints 27.5" href="?at=2#step-2"><b>step 2</b></a>' in text
-    assert "step agent pointed" in html(exhibit_of(load(item), user, {"at": "2"}))
+    assert "step agent pointed" in html(Exhibit(load(item), user, {"at": "2"}))
 
 
 def test_no_step_is_named_while_skills_are_hidden() -> None:
     """The step that decided a check may be one that read a skill."""
     user = reviewer()
     item = make_queue([checked_trial()], reviewers=[user], hides_conditions=True).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     assert '<td>41.2</td><td class="found">27.5</td>' in text
     assert "step-link" not in text
 
@@ -100,7 +100,7 @@ def test_the_task_is_drawn_as_markdown_and_its_html_is_text() -> None:
     told = "# Sum it\n\n- leave `empty` cells out\n\n<script>alert(1)</script>\n"
     item = load(make_queue([trial], reviewers=[user]).items.get())
     item.trial.task_revision = TaskRevision(task=trial.task, instruction_id=Blob.objects.put(told.encode()))
-    text = html(exhibit_of(item, user, {}))
+    text = html(Exhibit(item, user, {}))
     assert "<h3>Sum it</h3>" in text
     assert "<code>empty</code>" in text
     assert "<script>" not in text
@@ -112,7 +112,7 @@ def test_a_call_without_arguments_keeps_its_whole_name() -> None:
     call = ToolCall("c", "submit", {})
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,))])
     item = make_queue([trial], reviewers=[user]).items.get()
-    assert "<b>submit</b>" in html(exhibit_of(load(item), user, {}))
+    assert "<b>submit</b>" in html(Exhibit(load(item), user, {}))
 
 
 def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counted() -> None:
@@ -121,7 +121,7 @@ def test_blank_lines_are_folded_and_stay_in_the_text_whose_characters_are_counte
     trial = make_trial(success=False)
     record_steps(trial.counting_attempt(), steps("ls", answer="\nroot# ls\n" + "\n" * 37))
     item = make_queue([trial], reviewers=[user]).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     summary = '<summary data-lines="37" aria-label="37 blank lines"></summary>'
     folded = f'<details class="blanks">{summary}{"%n" * 37}</details>'.replace("%n", "\n")
     assert f'data-field="observations/0" data-start="0" dir="auto">\n\nroot# ls\n{folded}</pre>' in text
@@ -131,7 +131,7 @@ def test_it_names_nothing_of_the_record_while_it_hides() -> None:
     user = reviewer()
     trial = make_trial(success=False, mounted=["tidy-tables"], read=["tidy-tables"])
     item = make_queue([trial], reviewers=[user]).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     run = trial.episode.run
     for secret in (trial.public_id, run.public_id, run.condition, "tidy-tables", run.experiment.name):
         assert str(secret) not in text
@@ -145,7 +145,7 @@ def test_words_about_a_hidden_call_are_hidden_with_it() -> None:
     after = Step(3, Source.AGENT, message="Now I sum.", tool_calls=(ToolCall("c3", "bash", {"command": "ls"}),))
     record_steps(trial.counting_attempt(), [Step(1, Source.USER, message="Sum the column."), about, after])
     item = make_queue([trial], reviewers=[user], hides_conditions=True).items.get()
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     assert "The agent read a file here (hidden)." in text
     assert "Now I sum." in text
     assert "guide" not in text
@@ -156,7 +156,7 @@ def test_it_shows_all_once_the_queue_is_closed() -> None:
     trial = make_trial(success=False, mounted=["tidy-tables"])
     queue = make_queue([trial], reviewers=[user])
     Queue.objects.filter(pk=queue.pk).update(closed_at=queue.created_at)
-    exhibit = exhibit_of(load(queue.items.get()), user, {})
+    exhibit = Exhibit(load(queue.items.get()), user, {})
     assert exhibit.address == trial.get_absolute_url()
     assert trial.episode.run.condition in html(exhibit)
     assert not exhibit.hides
@@ -166,7 +166,7 @@ def test_a_trial_without_trajectory_says_so() -> None:
     user = reviewer()
     trial = make_trial(success=False, attempt={"steps": None})
     item = make_queue([trial], reviewers=[user]).items.get()
-    text = html(exhibit_of(load(item), user, {"step": "7", "trajectory": "3"}))
+    text = html(Exhibit(load(item), user, {"step": "7", "trajectory": "3"}))
     assert "left no trajectory that could be read" in text
 
 
@@ -180,7 +180,7 @@ def test_a_decision_shows_its_difference_line_by_line() -> None:
     decision = make_decision(episode, family, before=before, after=after, after_trial=trial, evidence=[trial])
     queue = make_queue([], reviewers=[user], unit="decision")
     item = make_item(queue, decision=decision)
-    exhibit = exhibit_of(load(item), user, {})
+    exhibit = Exhibit(load(item), user, {})
     text = html(exhibit)
     assert 'data-side="after" data-line="3"' in text
     assert 'data-side="before" data-line="3"' in text
@@ -195,7 +195,7 @@ def test_a_library_shows_its_files_with_their_lines() -> None:
     snapshot = make_snapshot({"sums/SKILL.md": "# Sums\n\nAdd all.\n", "sums/data.bin": b"\0\1"})
     queue = make_queue([], reviewers=[user], unit="snapshot")
     item = make_item(queue, snapshot=snapshot, episode=episode)
-    text = html(exhibit_of(load(item), user, {}))
+    text = html(Exhibit(load(item), user, {}))
     assert 'data-path="sums/SKILL.md"' in text
     assert '<tr data-line="3">' in text
     assert "A binary file, not shown." in text
@@ -207,7 +207,7 @@ def test_an_empty_library_is_a_result() -> None:
     item = make_item(
         make_queue([], reviewers=[user], unit="snapshot"), snapshot=make_snapshot({}), episode=make_episode()
     )
-    assert "The library is empty" in html(exhibit_of(load(item), user, {"file": "gone"}))
+    assert "The library is empty" in html(Exhibit(load(item), user, {"file": "gone"}))
 
 
 # --- pieces of folded texts ------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_folded_text_comes_whole_in_pieces(client: Client, settings: pytest.Fi
     item = long_item(user, body)
     field = next(
         field
-        for step in exhibit_of(load(item), user, {}).trial.steps  # type: ignore[union-attr]
+        for step in Exhibit(load(item), user, {}).trial.steps  # type: ignore[union-attr]
         for field in step.step.fields
         if field.kind == "result"
     )
@@ -304,7 +304,7 @@ def test_the_task_can_be_read_above_only_where_no_prompt_shows_it(hides: bool, i
     trial.save()
     record_steps(trial.counting_attempt(), steps("ls"))
     item = make_queue([trial], reviewers=[user], hides_conditions=hides).items.get()
-    shown = html(exhibit_of(load(item), user, {}))
+    shown = html(Exhibit(load(item), user, {}))
     assert bool(re.search(r"exhibit-glance[^>]*>Sum the column\.", shown)) is is_read
     assert ("in the prompt below, too" in shown) is not is_read
 
@@ -317,7 +317,7 @@ def test_names_stand_where_codes_have_one() -> None:
     trial.task.title = "Sort the ledger"
     trial.task.save()
     item = make_queue([trial], reviewers=[user], hides_conditions=False, hides_models=False).items.get()
-    exhibit = exhibit_of(load(item), user, {})
+    exhibit = Exhibit(load(item), user, {})
     shown = html(exhibit)
     assert f'<span title="adversarial">{name_role("adversarial")}</span>' in shown
     assert ">adversarial<" not in shown

@@ -161,7 +161,7 @@ def test_one_reviewer_shares_with_nobody_and_the_queue_is_made(client: Client) -
     """The form proposes two reviews of an item where there are two people; unticking one is no mistake."""
     ben = reviewer()
     make_trial(success=False)
-    assert client.get(NEW).context["form"]["reviews"].value() == "2"
+    assert client.get(NEW).context["form"]["reviews"].value() == 2
     page = client.post(NEW, form(reviews=2, show="1")).text
     assert "Tick a second reviewer to share items." in page
     assert client.post(NEW, form(reviews=2)).status_code == 302
@@ -307,8 +307,7 @@ def dated(name: str) -> str:
 def test_a_name_that_nobody_changed_follows_what_is_chosen(client: Client) -> None:
     first, second = finished_experiment(1), finished_experiment(1)
     Experiment.objects.filter(pk=second.pk).update(name="Theirs")
-    fields = client.get(NEW).context["form"].data
-    sent = {name: fields.getlist(name) for name in fields}
+    sent = sent_as_opened(client)
     other = first if sent["name"] == [dated("Trials that failed: Theirs")] else second
     other.refresh_from_db()
     chosen = {**sent, "narrowed": "1", "in.experiment": str(other.public_id)}
@@ -323,10 +322,8 @@ def test_a_name_that_nobody_changed_follows_what_is_chosen(client: Client) -> No
 def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_submit(client: Client) -> None:
     experiment = finished_experiment(3)
     assert f'href="{NEW}">Code the 3 failures of Ours</a>' in client.get("/review/").text
-    opened = client.get(NEW)
+    sent = sent_as_opened(client)
     assert client.get("/review/queues/new.json").json()["population_total"] == 3
-    fields = opened.context["form"].data
-    sent = {name: fields.getlist(name) for name in fields}
     assert sent["version"] == ["starter:skill-evolution"]
     assert not Codebook.objects.exists()  # looking writes nothing
     made = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id), "make": "1"})
@@ -391,8 +388,10 @@ def test_narrowing_keeps_the_rest_of_the_form(client: Client) -> None:
 
 
 def sent_as_opened(client: Client, address: str = NEW) -> dict[str, list[str]]:
-    fields = client.get(address).context["form"].data
-    return {name: fields.getlist(name) for name in fields}
+    """Return what a browser sends of the form as it opens: each text, what is chosen, boxes that are ticked."""
+    fields = client.get(address).context["form"].data.items()
+    kept = {name: "on" if value is True else value for name, value in fields if value is not False}
+    return {name: value if isinstance(value, list) else [str(value)] for name, value in kept.items()}
 
 
 def test_the_form_does_not_warn_against_what_it_proposes(client: Client) -> None:

@@ -60,7 +60,7 @@ def test_it_marks_errors_skills_tokens_and_copied_context():
         observations=(Observation("boom", is_error=True),), usage=Usage(10, 5, 3), is_copied_context=True, model="m-1"
     )
     view = draw(step, skills={1: [("tidy", "read")]})[0]
-    assert (view.is_error, view.is_copied, view.skills) == (True, True, (("tidy", "read"),))
+    assert (view.is_error, view.is_copied, view.skills) == (True, True, [("tidy", "read")])
     assert (view.input_tokens, view.cached_tokens, view.output_tokens) == (10, 5, 3)
     assert view.fields[0].is_error
 

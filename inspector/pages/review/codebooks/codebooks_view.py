@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -15,10 +14,10 @@ from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 
-from benchapp.models import Activity, Code, Codebook, CodebookVersion, Queue, User
-from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.models import Activity, Code, Codebook, User
+from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import asked_elsewhere, still_to_code
-from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
+from benchapp.review.codebooks.carried_labels import CarryPlan, carry
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from benchapp.review.codebooks.codes import MUST_LOOK, RETIRED, Change, VersionDiff
@@ -40,39 +39,9 @@ CHANGES = {  # kind: (title, where the labels go)
     "kept": ("Kept", "Their labels stay."),
 }
 CHECKED = {*MUST_LOOK, RETIRED}  # whose labels a reader must look at again
-CODE_FATE = JsonShape("code=code.name kind=fate.kind becomes=fate.code.name must_look=fate.must_look labels")
 PER_PAGE = 50
 ACTS_PER_PAGE = 50
 WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.frozen"})
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeView(Shaped):
-    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check:
-    labels that a reader must look at again, by queue."""
-
-    change: Change
-    comparisons: list[tuple[Code, Code, list[tuple[int, FileDiff]]]]
-    to_check: list[tuple[Queue, int]]
-
-    json_shape = JsonShape(
-        "kind=change.kind",
-        ("before", lambda row: [code.name for code in row.change.before]),
-        ("after", lambda row: [code.name for code in row.change.after]),
-        ("labels_to_check", lambda row: row.total),
-    )
-
-    @property
-    def total(self) -> int:
-        return sum(total for _, total in self.to_check)
-
-
-class CodeFate(NamedTuple):
-    """Where a code's labels go. `labels`: how many, None while the count is hidden."""
-
-    code: Code
-    fate: Fate
-    labels: int | None
 
 
 def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -81,30 +50,36 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
     earlier = list(found.codebook.versions.filter(number__lt=found.number).order_by("number"))
     wanted = request.GET.get("from", "")
     old = next((version for version in earlier if str(version.number) == wanted), found.previous)
-    numbers = count(1)
+    numbers, to_check = count(1), 0
     labels, uncounted = count_labels(old, user_of(request)) if old else ({}, [])
-    changes = []
+    twins: list[dict[str, object]] = []
+    by_kind: dict[str, list[dict[str, object]]] = {kind: [] for kind in CHANGES}
     for change in VersionDiff(old, found).changes if old else ():
         checked = change.before if change.kind in CHECKED else ()
-        to_check = [row for code in checked for row in labels.get(code.pk, ())]
-        changes.append(ChangeView(change, list(_compare_codes(change, numbers)), to_check))
-    groups = []
-    for kind, (title, about) in CHANGES.items():
-        if of_kind := [each for each in changes if each.change.kind == kind]:
-            groups.append({"kind": kind, "title": title, "says": about, "changes": of_kind})
+        queues = [row for code in checked for row in labels.get(code.pk, ())]  # labels to look at again, by queue
+        total = sum(labels_total for _, labels_total in queues)
+        to_check += total
+        names = {side: [code.name for code in getattr(change, side)] for side in ("before", "after")}
+        twins.append({"kind": change.kind, **names, "labels_to_check": total})
+        comparisons = list(_compare_codes(change, numbers))
+        by_kind[change.kind].append({"change": change, "comparisons": comparisons, "to_check": queues, "total": total})
     data = {
         "codebook": found.codebook.name,
         "from": old.number if old else None,
         "to": found.number,
-        "changes": changes,
+        "changes": twins,
     }
     context = {
         "section": "codebook",
         "version": found,
         "old": old,
         "earlier": earlier,
-        "groups": groups,
-        "to_check": sum(each.total for each in changes),
+        "groups": [
+            {"kind": kind, "title": title, "says": about, "changes": by_kind[kind]}
+            for kind, (title, about) in CHANGES.items()
+            if by_kind[kind]
+        ],
+        "to_check": to_check,
         "uncounted": uncounted,
         "checked": CHECKED,
     }
@@ -112,74 +87,68 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
 
 
 def _compare_codes(change: Change, numbers: Iterator[int]) -> Iterator[tuple[Code, Code, list[tuple[int, FileDiff]]]]:
-    """Pair every old code with every new one it became, if their texts differ."""
+    """Pair every old code with every new one it became, if their texts differ: with (number on the page, difference)
+    of each."""
     for before in change.before:
         for after in change.after:
-            texts = [(title, getattr(before, name), getattr(after, name)) for name, title in FIELD_TITLES.items()]
-            diffs = [
-                (next(numbers), diff_file(title, _as_lines(old), _as_lines(new)))
-                for title, old, new in texts
-                if old != new
-            ]
+            diffs = []
+            for name, title in FIELD_TITLES.items():
+                if (old := getattr(before, name)) != (new := getattr(after, name)):
+                    old_lines, new_lines = (f"{text}\n".encode() if text else b"" for text in (old, new))
+                    diffs.append((next(numbers), diff_file(title, old_lines, new_lines)))
             if diffs:
                 yield before, after, diffs
-
-
-def _as_lines(text: str) -> bytes:
-    return f"{text}\n".encode() if text else b""
 
 
 @needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Show what carrying this queue over would do; POST does it. Open to the queue's maker and admins."""
-    found = load_version(public_id)
-    queue = load_queue(queue_id)
+    version, queue, user = load_version(public_id), load_queue(queue_id), user_of(request)
+    may_carry = may_manage(queue, user)
     if request.method == "POST":
-        return _carry(request, queue, found)
+        if not may_carry:
+            raise PermissionDenied(
+                "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
+            )
+        try:
+            made = carry(queue, version, user)
+        except CodebookRefused as refusal:
+            messages.error(request, str(refusal))
+            return redirect(queue)
+        messages.success(request, f"“{queue.name}” was carried over to {version} and closed.")
+        return redirect(made)
     try:
-        plan = CarryPlan(queue, found)
+        plan = CarryPlan(queue, version)
     except CodebookRefused as refusal:
         raise Http404(str(refusal)) from refusal
-    return _carry_page(request, plan, as_json=as_json)
-
-
-def _carry(request: HttpRequest, queue: Queue, version: CodebookVersion) -> HttpResponse:
-    if not may_manage(queue, user_of(request)):
-        raise PermissionDenied(
-            "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
-        )
-    try:
-        made = carry(queue, version, user_of(request))
-    except CodebookRefused as refusal:
-        messages.error(request, str(refusal))
-        return redirect(queue)
-    messages.success(request, f"“{queue.name}” was carried over to {version} and closed.")
-    return redirect(made)
-
-
-def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> HttpResponse:
-    user = user_of(request)
     # No counts for anyone who still codes unseen by others: a draft that splits one code would show who gave that code.
-    may_count = not still_to_code([plan.queue], user) and not asked_elsewhere([plan.queue], user)
+    may_count = not still_to_code([queue], user) and not asked_elsewhere([queue], user)
     if may_count:
-        note_seen(user, plan.queue)
-    counts = plan.counts if may_count else None
+        note_seen(user, queue)
     rows = sorted(plan.by_code(), key=lambda row: (not row[1].must_look, row[1].kind == "kept"))  # to look at first
-    by_code = [CodeFate(code, fate, total if may_count else None) for code, fate, total in rows]
+    by_code = [(code, fate, labels if may_count else None) for code, fate, labels in rows]
     data = {
-        "queue": plan.queue.public_id,
-        "from": plan.queue.version.number,
-        "to": plan.version.number,
-        "counts": counts,
-        "codes": CODE_FATE.read_all(by_code),
+        "queue": queue.public_id,
+        "from": queue.version.number,
+        "to": version.number,
+        "counts": plan.counts if may_count else None,
+        "codes": [
+            {
+                "code": code.name,
+                "kind": fate.kind,
+                "becomes": fate.code.name if fate.code else None,
+                "must_look": fate.must_look,
+                "labels": labels,
+            }
+            for code, fate, labels in by_code
+        ],
     }
     context = {
         "section": "codebook",
         "plan": plan,
-        "counts": counts,
         "by_code": by_code,
-        "carried": plan.queue.carried_to.filter(version=plan.version).first(),
-        "may_carry": may_manage(plan.queue, user),
+        "carried": queue.carried_to.filter(version=version).first(),
+        "may_carry": may_carry,
     }
     return render_page(request, "review/codebook_carry.html", data=data, context=context, as_json=as_json)
 
@@ -218,8 +187,35 @@ class StartForm(forms.Form):
         return start(given["name"], user, about=given["about"])
 
 
-def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    return _page(request, as_json=as_json)
+def codebooks(
+    request: HttpRequest,
+    *,
+    as_json: bool = False,
+    form: StartForm | None = None,
+    faults: list[str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """List the codebooks. `form`, `faults`: what somebody sent and why no codebook began with it."""
+    rows = Codebook.objects.prefetch_related("versions").select_related("created_by")
+    page = paginate(
+        request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE
+    )
+    data = {
+        "codebooks": CODEBOOK.read_all(page),
+        "starters": STARTER.read_all(starters().values()),
+    }
+    context = {
+        "section": "codebooks",
+        "kept_queue": kept_filter(request),
+        "has_frozen": any(version.is_frozen for codebook in page for version in codebook.versions.all()),
+        "starter_rows": list(starters().values()),
+        "form": form or StartForm(),
+        "faults": faults or [],
+        "max_kib": MAX_BYTES // 1024,
+    }
+    return render_page(
+        request, "review/codebooks.html", data=data, context=context, page=page, as_json=as_json, status=status
+    )
 
 
 @needs(User.Level.REVIEWER)
@@ -236,7 +232,7 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"“{codebook.name}” is a draft now. Change what you need, then freeze it.")
             return redirect(codebook.versions.get())
-    return _page(request, form=form, faults=faults, status=422)
+    return codebooks(request, form=form, faults=faults, status=422)
 
 
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -275,36 +271,6 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Open the draft of the next version, or begin it."""
     return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), user_of(request)))
-
-
-def _page(
-    request: HttpRequest,
-    *,
-    as_json: bool = False,
-    form: StartForm | None = None,
-    faults: list[str] | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    rows = Codebook.objects.prefetch_related("versions").select_related("created_by")
-    page = paginate(
-        request, rows.annotate(queues_total=Count("versions__queues")).order_by("name", "id"), per_page=PER_PAGE
-    )
-    data = {
-        "codebooks": CODEBOOK.read_all(page),
-        "starters": STARTER.read_all(starters().values()),
-    }
-    context = {
-        "section": "codebooks",
-        "kept_queue": kept_filter(request),
-        "has_frozen": any(version.is_frozen for codebook in page for version in codebook.versions.all()),
-        "starter_rows": list(starters().values()),
-        "form": form or StartForm(),
-        "faults": faults or [],
-        "max_kib": MAX_BYTES // 1024,
-    }
-    return render_page(
-        request, "review/codebooks.html", data=data, context=context, page=page, as_json=as_json, status=status
-    )
 
 
 # --- who did what ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ on its codes and on their examples; its file."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from django import forms
@@ -251,34 +250,31 @@ ACTS: dict[str, type[CodeForm]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class ExampleView(Shaped):
     """An example and the address of what it shows; "" where that is not in this record."""
-
-    example: CodeExample
-    url: str
-    place: str
 
     json_shape = JsonShape(
         "id=example.public_id trial=example.trial decision=example.decision step=example.step field=example.field",
         "quote=example.quote note=example.note is_counter=example.is_counter",
     )
 
+    def __init__(self, example: CodeExample) -> None:
+        self.example, step = example, f", step {example.step}" if example.step else ""
+        self.url, self.place = "", f"not in this record{step}"
+        if trial := example.trial:
+            anchor = f"?step={example.step}#step-{example.step}" if step else ""
+            self.url, self.place = reverse("trial", args=[trial.public_id]) + anchor, f"{trial.task.key}{step}"
+        elif decision := example.decision:
+            self.url, self.place = decision.get_absolute_url(), f"decision {decision.number}"
 
-@dataclass(frozen=True, slots=True)
+
 class CodeRow(Shaped):
-    """A code as the tree shows it. `labels`: how many, None for a draft, which nothing can be labelled with."""
+    """A code as the tree shows it.
 
-    code: Code
-    parent: str | None  # name of the code above it
-    depth: int
-    origins: tuple[tuple[str, str], ...]  # (how, name in the version before), only what differs
-    is_new: bool  # the version before had nothing it follows from
-    labels: int | None
-    examples: tuple[ExampleView, ...]
-    examples_hidden: int
-    key: str  # what one presses for it, "" where the signs ran out
-    judges_skills: bool  # so nobody can judge it while a queue hides skills
+    `parent`: name of the code above it. `labels`: how many, None for a draft, which nothing can be labelled with.
+    `key`: what one presses for it, "" where the signs ran out. `judges_skills`: nobody can judge it while a queue hides
+    skills. `origins`: (how, name in the version before), only what differs. `is_new`: the version before had nothing
+    it follows from."""
 
     json_shape = JsonShape(
         "id=code.public_id name=code.name parent definition=code.definition include=code.include",
@@ -286,6 +282,18 @@ class CodeRow(Shaped):
         ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
         "labels examples examples_hidden keys=key judges_skills",
     )
+
+    def __init__(self, code: Code, depth: int, labels: int | None, key: str, hidden: Collection[int]) -> None:
+        """`hidden`: keys of the examples that the reader must not see yet."""
+        examples, origins = list(code.examples.all()), list(code.origins.all())
+        self.code, self.depth, self.labels, self.key = code, depth, labels, key
+        named = [(KIND_WORDS.get(CodeOrigin.Kind(each.kind), ""), each.before.name) for each in origins]
+        self.origins = [each for each in named if each[0]]
+        self.is_new = code.version.previous_id is not None and not origins
+        self.examples = [ExampleView(each) for each in examples if each.pk not in hidden]
+        self.examples_hidden = len(examples) - len(self.examples)
+        self.parent: str | None = None
+        self.judges_skills = False
 
 
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -306,7 +314,6 @@ def version_page(
     form: CodeForm | None = None,
     refusal: str = "",
     note: str = "",
-    status: int = 200,
 ) -> HttpResponse:
     """Render a version. `form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed
     is lost."""
@@ -334,9 +341,8 @@ def version_page(
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
     }
-    return render_page(
-        request, "review/codebook_version.html", data=data, context=context, as_json=as_json, status=status
-    )
+    template, status = "review/codebook_version.html", 422 if refusal else 200
+    return render_page(request, template, data=data, context=context, as_json=as_json, status=status)
 
 
 def list_carriable(version: CodebookVersion) -> QuerySet[Queue]:
@@ -384,26 +390,9 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
     keys, judging = keys_of(version), judging_skills(codes)
     rows = []
     for code, depth in ordered:
-        examples, origins = list(code.examples.all()), list(code.origins.all())
-        shown = tuple(_locate_example(example) for example in examples if example.pk not in hidden)
-        rows.append(
-            CodeRow(
-                code=code,
-                parent=names.get(code.parent_id or 0),
-                depth=depth,
-                origins=tuple(
-                    (KIND_WORDS[CodeOrigin.Kind(origin.kind)], origin.before.name)
-                    for origin in origins
-                    if origin.kind in KIND_WORDS
-                ),
-                is_new=version.previous_id is not None and not origins,
-                labels=totals.get(code.pk, 0) if version.is_frozen else None,
-                examples=shown,
-                examples_hidden=len(examples) - len(shown),
-                key=keys[code.pk],
-                judges_skills=code.pk in judging,
-            )
-        )
+        row = CodeRow(code, depth, totals.get(code.pk, 0) if version.is_frozen else None, keys[code.pk], hidden)
+        row.parent, row.judges_skills = names.get(code.parent_id or 0), code.pk in judging
+        rows.append(row)
     return rows
 
 
@@ -431,16 +420,6 @@ def _find_counted(version: CodebookVersion, user: User) -> set[int]:
     return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
 
 
-def _locate_example(example: CodeExample) -> ExampleView:
-    if example.trial:
-        step = f"?step={example.step}#step-{example.step}" if example.step else ""
-        place = example.trial.task.key + (f", step {example.step}" if example.step else "")
-        return ExampleView(example, reverse("trial", args=[example.trial.public_id]) + step, place)
-    if example.decision:
-        return ExampleView(example, example.decision.get_absolute_url(), f"decision {example.decision.number}")
-    return ExampleView(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
-
-
 # --- acts on the whole version --------------------------------------------------------------------------------------
 
 
@@ -450,7 +429,7 @@ def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     try:
         freeze(found, user_of(request), note)
     except CodebookRefused as refusal:
-        return version_page(request, found, refusal=str(refusal), note=note, status=422)
+        return version_page(request, found, refusal=str(refusal), note=note)
     messages.success(request, f"Version {found.number} is frozen. Queues can use it from now on.")
     return redirect(found)
 
@@ -461,7 +440,7 @@ def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     try:
         discard(found, user_of(request))
     except CodebookRefused as refusal:
-        return version_page(request, found, refusal=str(refusal), status=422)
+        return version_page(request, found, refusal=str(refusal))
     messages.success(request, f"The draft of version {found.number} was discarded.")
     codebook = Codebook.objects.filter(public_id=found.codebook.public_id).first()
     return redirect(codebook or "codebooks")
@@ -473,7 +452,7 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     try:
         made = clone(found, user_of(request), name=request.POST.get("name", ""))
     except CodebookRefused as refusal:
-        return version_page(request, found, refusal=str(refusal), status=422)
+        return version_page(request, found, refusal=str(refusal))
     messages.success(request, f"“{made.name}” starts with the codes of {found}.")
     return redirect(made.versions.get())
 
@@ -516,7 +495,7 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     try:
         remove_example(example, user_of(request))
     except CodebookRefused as refusal:
-        return version_page(request, version, refusal=str(refusal), status=422)
+        return version_page(request, version, refusal=str(refusal))
     return redirect(version)
 
 
@@ -547,7 +526,7 @@ def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpRespons
         except CodebookRefused as error:
             refusal = str(error)
     if refusal:
-        return version_page(request, load_version(version_id), form=form, refusal=refusal, status=422)
+        return version_page(request, load_version(version_id), form=form, refusal=refusal)
     address = reverse("codebook-version", args=[version_id])
     code_exists = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
     return redirect(f"{address}#code-{form.code.public_id}" if code_exists and form.code else address)

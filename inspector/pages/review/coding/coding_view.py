@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from benchapp.models import Attribution, Code, CodebookVersion, Mark, Queue, QueueItem, Review, User
+from benchapp.models import Attribution, Code, CodebookVersion, Mark, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden, hidden_in
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
@@ -56,7 +56,7 @@ from benchapp.review.queues.review_progress import team_of
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_runs import suggestions_for
 from benchapp.stats.comparing.condition_names import name_condition
-from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item, read_exhibit
+from inspector.pages.review.exhibits.exhibit import Exhibit, load_item, read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
@@ -84,73 +84,57 @@ class CodeLine(Shaped):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class CodingPanel:
-    """`review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
-    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they
-    submitted, as soon as it may be shown."""
+    """What the panel next to the evidence shows of an item, loaded with its queue, version and codebook. The number of
+    queries does not grow with the reviews.
+
+    `review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
+    `is_shared`: other people code in this queue, so its places can run out. `done`, `total`: items of the queue that
+    they finished, and all. `team`: how far each is, and `others`: what they submitted, as soon as it may be shown.
+    `previous`, `following`: addresses of the items around it.
+    """
 
     limits: ClassVar = {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
     confidences: ClassVar = [(value, label.lower()) for value, label in Review.Confidence.choices]
 
-    item: QueueItem
-    user: User
-    codes: tuple[CodeLine, ...]
-    review: Review | None
-    draft: dict[str, object]
-    may_code: bool
-    has_place: bool
-    is_held: bool
-    is_shared: bool  # other people code in this queue, so its places can run out
-    hidden: Hidden
-    done: int
-    total: int
-    team: tuple[tuple[User, int], ...]
-    previous: str | None  # address of the item before it in the queue
-    following: str | None
-    first_pass: Queue | None
-    second_pass: Queue | None
-    others: tuple[Review, ...]
-    guess: tuple[str, ...]
-
-    @property
-    def is_final(self) -> bool:
-        return self.review is not None and self.review.is_final
-
-    @property
-    def is_open(self) -> bool:
-        """May the person write here now?"""
-        return self.may_code and self.has_place and not self.is_final and self.item.queue.is_open
-
-    @property
-    def attributions(self) -> list[tuple[str, str, str, bool]]:
-        """List (value, word, key, cannot be judged here)."""
-        return [
+    def __init__(self, item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> None:
+        self.item, self.user, self.hidden = item, user, hidden
+        queue = item.queue
+        marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
+        reviews = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
+        if hidden.labels:
+            reviews = reviews.filter(reviewer=user)
+        self.review = next((found for found in reviews if found.reviewer_id == user.pk), None)
+        asks = self.review is not None and asks_guess(item, self.review)
+        self.hides_skills = item.trial_id is not None and hidden.conditions
+        without_skills = item.trial_id is not None and (hidden.conditions or lacks_skills(item))
+        neighbours = queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
+        around = {each.ordinal: each.get_absolute_url() for each in neighbours}
+        self.codes = code_lines(queue.version, without_skills=without_skills)
+        self.draft = draft_of(self.review, evidence)
+        self.may_code = may_code(item, user)
+        self.has_place = has_place(item, user)
+        self.is_held = item.slots.filter(holder=user).exists()
+        self.is_shared = queue.reviewers.exclude(pk=user.pk).exists()
+        own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
+        self.done = own.exclude(state=Review.State.DRAFT).count()
+        self.total = queue.items.count()
+        self.team = [] if hidden.labels else team_of(queue)[:MAX_TEAM]
+        self.previous, self.following = around.get(item.ordinal - 1), around.get(item.ordinal + 1)
+        self.first_pass, self.second_pass = first_pass_of(queue), second_pass_of(queue)
+        self.others = [found for found in reviews if found.reviewer_id != user.pk and found.is_final][:MAX_OTHERS]
+        self.guess = guess_options(item) if asks else []
+        self.number = item.ordinal + 1
+        self.is_final = self.review is not None and self.review.is_final
+        self.is_open = self.may_code and self.has_place and not self.is_final and queue.is_open  # to what they write
+        self.ready = [line for line in self.codes if not line.waits]
+        self.waiting = [line for line in self.codes if line.waits]
+        # why codes about skills cannot be set, as the end of a sentence
+        self.why_waiting = "it waits for pass 2, which shows the skills" if self.hides_skills else NONE_MOUNTED
+        self.attributions = [  # (value, word, key, cannot be judged here)
             (each.value, each.label, str(number), bool(self.waiting) and each in BLAMES)
             for number, each in enumerate(Attribution, start=1)
         ]
-
-    @property
-    def hides_skills(self) -> bool:
-        """Are skills hidden from this person now?"""
-        return self.item.trial_id is not None and self.hidden.conditions
-
-    @property
-    def why_waiting(self) -> str:
-        """Say why codes about skills cannot be set, as the end of a sentence."""
-        return "it waits for pass 2, which shows the skills" if self.hides_skills else NONE_MOUNTED
-
-    @property
-    def ready(self) -> list[CodeLine]:
-        return [line for line in self.codes if not line.waits]
-
-    @property
-    def waiting(self) -> list[CodeLine]:
-        return [line for line in self.codes if line.waits]
-
-    @property
-    def number(self) -> int:
-        return self.item.ordinal + 1
 
     def page(self) -> dict[str, object]:
         """Return what the page's script works with."""
@@ -193,42 +177,6 @@ def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLi
     return [CodeLine(code, depth, keys[code.pk], code.pk in parents, code.pk in waits) for code, depth in flat]
 
 
-def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
-    """Read a panel for `item`, loaded with its queue, version and codebook.
-    The number of queries does not grow with the reviews."""
-    marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
-    reviews = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
-    if hidden.labels:
-        reviews = reviews.filter(reviewer=user)
-    review = next((found for found in reviews if found.reviewer_id == user.pk), None)
-    own = Review.objects.filter(item__queue=item.queue_id, reviewer=user)
-    asks = review is not None and asks_guess(item, review)
-    without_skills = item.trial_id is not None and (hidden.conditions or lacks_skills(item))
-    neighbours = item.queue.items.filter(ordinal__in=(item.ordinal - 1, item.ordinal + 1))
-    around = {each.ordinal: each.get_absolute_url() for each in neighbours}
-    return CodingPanel(
-        item=item,
-        user=user,
-        codes=tuple(code_lines(item.queue.version, without_skills=without_skills)),
-        review=review,
-        draft=draft_of(review, evidence),
-        may_code=may_code(item, user),
-        has_place=has_place(item, user),
-        is_held=item.slots.filter(holder=user).exists(),
-        is_shared=item.queue.reviewers.exclude(pk=user.pk).exists(),
-        hidden=hidden,
-        done=own.exclude(state=Review.State.DRAFT).count(),
-        total=item.queue.items.count(),
-        team=() if hidden.labels else tuple(team_of(item.queue)[:MAX_TEAM]),
-        previous=around.get(item.ordinal - 1),
-        following=around.get(item.ordinal + 1),
-        first_pass=first_pass_of(item.queue),
-        second_pass=second_pass_of(item.queue),
-        others=tuple(found for found in reviews if found.reviewer_id != user.pk and found.is_final)[:MAX_OTHERS],
-        guess=tuple(guess_options(item)) if asks else (),
-    )
-
-
 class Saved(BaseModel):
     """What the page sends: who wrote it (the login may have changed since), the revision it starts from,
     and the draft."""
@@ -243,6 +191,8 @@ class Saved(BaseModel):
 
 
 class Guessed(BaseModel):
+    """The condition that the reviewer thinks it was."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     guess: Annotated[str, Field(max_length=100)]
@@ -264,10 +214,10 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
     if closed := item_closed_to(request, found, as_json=as_json):
         return closed
     hidden = hidden_in(found, user)
-    coding = coding_of(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
+    coding = CodingPanel(found, user, hidden=hidden, evidence=evidence_of(found, hidden))
     if coding.others:
         note_seen(user, found.queue, found)
-    exhibit = None if coding.guess else exhibit_of(found, user, request.GET)
+    exhibit = None if coding.guess else Exhibit(found, user, request.GET)
     suggestions = suggestions_for(found, user)
     context = {
         "section": "review-item",
@@ -282,8 +232,14 @@ def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Htt
         data = {
             **ITEM.read(coding),
             "evidence": read_exhibit(exhibit) if exhibit else None,
-            "next": _next_steps(request, exhibit),
+            "next": None,
         }
+        following = exhibit.trial.window.next if exhibit and exhibit.trial else None
+        if following is not None:  # the next page of steps
+            query = request.GET.copy()
+            query.pop("step", None)
+            query["first"] = str(following)
+            data["next"] = request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
     return render_page(request, "review/coding.html", data=data, context=context, as_json=as_json)
 
 
@@ -467,13 +423,3 @@ ITEM = JsonShape(
     ("others", lambda coding: REVIEW.read_all(coding.others)),
     ("guess", lambda coding: list(coding.guess) or None),
 )
-
-
-def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
-    """Return the address of the twin with the next page of steps."""
-    if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
-        return None
-    query = request.GET.copy()
-    query.pop("step", None)
-    query["first"] = str(exhibit.trial.window.next)
-    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")

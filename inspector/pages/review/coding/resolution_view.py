@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from django import forms
@@ -33,7 +32,7 @@ from benchapp.review.coding.disagreements import (
 )
 from benchapp.review.coding.queue_agreement import attribution_of, was_opened
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
-from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
+from inspector.pages.review.exhibits.exhibit import Exhibit, load_item
 from inspector.pages.review.queues.queues import open_queue
 from inspector.pages.review.results.agreement_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
@@ -91,12 +90,8 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         raise PermissionDenied("Code this item first. Until then, the other reviews are hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
-    if request.method == "POST":
-        return _answer(request, item)
-    return _page(request, item, as_json=as_json)
-
-
-def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
+    if request.method != "POST":
+        return _page(request, item, as_json=as_json)
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
         problems = [str(error) for errors in form.errors.values() for error in errors]
@@ -164,7 +159,7 @@ def _page(
         shown["step"] = str(disputed)
     context = {
         "queue_row": item.queue,
-        "exhibit": exhibit_of(item, user_of(request), shown),
+        "exhibit": Exhibit(item, user_of(request), shown),
         "sheet": sheet,
         "current": current,
         "superseded": [each for each in made if each is not current],
@@ -179,18 +174,17 @@ def _page(
 # --- what is next to the evidence -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ReviewView(Shaped):
-    """One review. own: names of codes that not all reviews of the item have."""
-
-    review: Review
-    codes: list[str]
-    own: frozenset[str]
-    marks: list[dict[str, object]]
-    start: str  # public ids of its codes, as the form takes them
-    key: str
+    """One review. own: names of codes that not all reviews of the item have. start: public ids of its codes, as the
+    form takes them."""
 
     json_shape = JsonShape("reviewer=review.reviewer.pseudonym codes", ("marks", lambda view: len(view.marks)))
+
+    def __init__(self, review: Review, codes: frozenset[Code], shared: frozenset[Code], key: str) -> None:
+        self.review, self.key, self.start = review, key, _join_ids(codes)
+        self.codes = [code.name for code in sorted(codes, key=lambda code: (code.ordinal, code.pk))]
+        self.own = frozenset(code.name for code in codes - shared)
+        self.marks = [_read_mark(mark) for mark in review.marks.all()]
 
 
 def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str, object]:
@@ -222,14 +216,7 @@ def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str,
     )
     return {
         "reviews": [
-            ReviewView(
-                review=review,
-                codes=[code.name for code in sorted(sets[review.pk], key=lambda code: (code.ordinal, code.pk))],
-                own=frozenset(code.name for code in sets[review.pk] - shared),
-                marks=[_read_mark(mark) for mark in review.marks.all()],
-                start=_join_ids(sets[review.pk]),
-                key=str(key) if key <= LAST_KEY else "",
-            )
+            ReviewView(review, sets[review.pk], shared, str(key) if key <= LAST_KEY else "")
             for key, review in enumerate(submitted, start=FIRST_REVIEW)
         ],
         "skipped": [review for review in final if review.state == Review.State.SKIPPED],

@@ -27,7 +27,6 @@ from inspector.pages.library.changes import (
     PAGE_FILES,
     PAGE_ROWS,
     FileChange,
-    ShownFile,
     Version,
     compare_versions,
     draw_changes,
@@ -36,12 +35,12 @@ from inspector.pages.library.changes import (
     read_versions,
 )
 from inspector.pages.library.rail import read_evidence
-from inspector.pages.review.exhibits.exhibited_trial import ShownFields, TrialExhibit, exhibit_trial
+from inspector.pages.review.exhibits.exhibited_trial import ShownFields, TrialExhibit
 from inspector.pages.review.exhibits.giveaways import list_cues, masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.reader.compactions import EvidenceExcerpt
 from inspector.reader.steps import FieldView
-from inspector.reader.verdict import VerdictView, read_verdicts
+from inspector.reader.verdict import read_verdicts
 from inspector.web.access import user_of
 from inspector.web.responses import PathLink, read_htmx
 from inspector.web.subject import item_closed_to
@@ -111,25 +110,39 @@ class SeenTrial:
     excerpt: EvidenceExcerpt | None
 
 
-@dataclass(frozen=True, slots=True)
 class DecisionExhibit:
     """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked
-    for and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
+    for and what it called its answer; empty while conditions are hidden, which differ in what they ask for. `chosen`:
+    the one file asked for, else ""."""
 
-    decision: Decision
-    mode: str
-    operation: str
-    summary: str
-    error: str
-    findings: tuple[Mapping[str, object], ...]
-    files: tuple[ShownFile, ...]
-    files_total: int
-    chosen: str  # the one file asked for, else ""
-    paths: tuple[str, ...]
-    is_proposal: bool
-    reply: str
-    evidence: tuple[SeenTrial, ...]
-    verdict: VerdictView | None
+    def __init__(self, decision: Decision, hidden: Hidden, query: Mapping[str, str]) -> None:
+        self.decision = decision
+        mask = masks_of_episode(decision.episode, hidden).names
+        found, self.is_proposal = read_changes(decision.before, decision.after, decision)
+        changes = _mask_changes([change for change in found if change.status], mask)
+        chosen = next((change for change in changes if change.path == query.get("file")), None)
+        self.mode = "" if hidden.conditions else decision.mode
+        self.operation = "" if hidden.conditions else visible(decision.operation_type)
+        self.summary, self.error = mask.text(decision.summary), mask.text(decision.error)
+        self.findings = [
+            {name: mask.text(value) if isinstance(value, str) else value for name, value in one.items()}
+            for one in decision.findings
+            if isinstance(one, dict)
+        ]
+        self.files = draw_changes([chosen] if chosen else changes, whole=chosen is not None)
+        self.files_total = len(changes)
+        self.chosen = chosen.path if chosen else ""
+        self.paths = [change.path for change in changes]
+        self.reply = ""
+        if decision.status == DecisionStatus.FAILED:
+            self.reply = mask.text(visible(decision.read_reply()))
+        self.evidence = [
+            SeenTrial(visible(seen.trial.task.title), seen.trial.status, _mask_excerpt(seen.excerpt, mask))
+            for seen in read_evidence(decision)
+        ]
+        occasion = decision.after_trial
+        verdicts = read_verdicts(occasion.counting_attempt(), clean=mask.text) if occasion else []
+        self.verdict = verdicts[0] if verdicts else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,65 +156,20 @@ class LibraryFile:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class LibraryExhibit:
-    files: tuple[LibraryFile, ...]
-    paths: tuple[str, ...]  # of every file
-    chosen: str
-    skills_total: int
+    """`paths`: of every file. `chosen`: the one file asked for, else ""."""
 
-    @property
-    def files_left_out(self) -> int:
-        return 0 if self.chosen else len(self.paths) - len(self.files)
-
-
-def exhibit_decision(decision: Decision, hidden: Hidden, query: Mapping[str, str]) -> DecisionExhibit:
-    mask = masks_of_episode(decision.episode, hidden).names
-    found, is_proposal = read_changes(decision.before, decision.after, decision)
-    changes = _mask_changes([change for change in found if change.status], mask)
-    chosen = next((change for change in changes if change.path == query.get("file")), None)
-    failed = decision.status == DecisionStatus.FAILED
-    occasion = decision.after_trial
-    seen = read_verdicts(occasion.counting_attempt(), clean=mask.text) if occasion else []
-    return DecisionExhibit(
-        decision=decision,
-        mode="" if hidden.conditions else decision.mode,
-        operation="" if hidden.conditions else visible(decision.operation_type),
-        summary=mask.text(decision.summary),
-        error=mask.text(decision.error),
-        findings=tuple(
-            {name: mask.text(value) if isinstance(value, str) else value for name, value in one.items()}
-            for one in decision.findings
-            if isinstance(one, dict)
-        ),
-        files=tuple(draw_changes([chosen] if chosen else changes, whole=chosen is not None)),
-        files_total=len(changes),
-        chosen=chosen.path if chosen else "",
-        paths=tuple(change.path for change in changes),
-        is_proposal=is_proposal,
-        reply=mask.text(visible(decision.read_reply())) if failed else "",
-        evidence=tuple(
-            SeenTrial(visible(seen.trial.task.title), seen.trial.status, _mask_excerpt(seen.excerpt, mask))
-            for seen in read_evidence(decision)
-        ),
-        verdict=seen[0] if seen else None,
-    )
-
-
-def exhibit_library(snapshot: Snapshot, episode: Episode, hidden: Hidden, query: Mapping[str, str]) -> LibraryExhibit:
-    mask = masks_of_episode(episode, hidden).names
-    (versions,) = read_versions(snapshot)
-    changes = compare_versions({}, versions)
-    chosen = [change for change in changes if change.path == query.get("file")]
-    shown = [change.new for change in (chosen or changes)[:PAGE_FILES]]
-    contents = read_contents(shown)
-    files = _draw_files(chosen or changes[:PAGE_FILES], contents, mask, whole=bool(chosen))
-    return LibraryExhibit(
-        files=tuple(files),
-        paths=tuple(change.path for change in changes),
-        chosen=chosen[0].path if chosen else "",
-        skills_total=sum(path.count("/") == 1 and path.endswith("/SKILL.md") for path in versions),
-    )
+    def __init__(self, snapshot: Snapshot, episode: Episode, hidden: Hidden, query: Mapping[str, str]) -> None:
+        mask = masks_of_episode(episode, hidden).names
+        (versions,) = read_versions(snapshot)
+        changes = compare_versions({}, versions)
+        chosen = [change for change in changes if change.path == query.get("file")]
+        shown = chosen or changes[:PAGE_FILES]
+        self.files = _draw_files(shown, read_contents(change.new for change in shown), mask, whole=bool(chosen))
+        self.paths = [change.path for change in changes]
+        self.chosen = chosen[0].path if chosen else ""
+        self.files_left_out = 0 if chosen else len(changes) - len(self.files)
+        self.skills_total = sum(path.count("/") == 1 and path.endswith("/SKILL.md") for path in versions)
 
 
 def _mask_changes(changes: list[FileChange], mask: Mask) -> list[FileChange]:
@@ -263,78 +231,44 @@ def _mask_excerpt(excerpt: EvidenceExcerpt | None, mask: Mask) -> EvidenceExcerp
     return replace(excerpt, segments=tuple(segments))
 
 
-Facts = list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Exhibit:
-    """One of `trial`, `decision` and `library` is set.
+    """The exhibit of an item for a person and a query string (step, first, trajectory, file). Nonsense falls back. The
+    number of queries depends on the unit and on the queue's switches, never on what they hide.
 
-    `address` leads to the page of the record that shows all of it; empty while anything is hidden.
+    One of `trial`, `decision` and `library` is set. `facts`: (word, value) of what is known about the item and not
+    hidden. `address` leads to the page of the record that shows all of it; empty while anything is hidden.
+    `piece_address` answers with pieces of texts that were folded, `piece_at` with those of the steps' texts. `hides`:
+    what is hidden of the evidence; empty if all of it is shown.
     """
 
-    unit: str
-    hidden: Hidden
-    title: str
-    key: str
-    facts: Facts  # (word, value) of what is known about the item and not hidden
-    cues: list[str]
-    address: str
-    piece_address: str  # answers with pieces of texts that were folded
-    trial: TrialExhibit | None = None
-    decision: DecisionExhibit | None = None
-    library: LibraryExhibit | None = None
-
-    @property
-    def piece_at(self) -> str:
-        """Return the address that answers with pieces of the steps' texts."""
-        return f"{self.piece_address}?trajectory={self.trial.index}" if self.trial else ""
-
-    @property
-    def hides(self) -> str:
-        """Say what is hidden of the evidence; empty if all of it is shown."""
-        condition = "the condition and its skills" if self.unit == "trial" else "the condition"
-        words = {"conditions": condition, "models": "the models"}
-        return ", ".join(word for name, word in words.items() if getattr(self.hidden, name))
-
-
-def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit:
-    """Build the exhibit of an item for this person and this query string (step, first, trajectory, file). Nonsense
-    falls back. The number of queries depends on the unit and on the queue's switches, never on what they hide."""
-    hidden = hidden_in(item, user)
-    trial, decision, library = None, None, None
-    if item.trial is not None:
-        unit, task, run = "trial", item.trial.task, item.trial.episode.run
-        title, key = visible(task.title), visible(task.key)
-        facts = _read_task(task)
-        phase, address = item.trial.phase, item.trial.get_absolute_url()
-        trial = exhibit_trial(item, item.trial, hidden, query)
-    elif item.decision is not None:
-        unit, family, run = "decision", item.decision.family, item.decision.episode.run
-        title, key = f"Decision about {visible(family.name or family.key)}", family.key
-        facts = [("family", visible(family.key))]
-        phase, address = "", item.decision.get_absolute_url()
-        decision = exhibit_decision(item.decision, hidden, query)
-    else:
-        snapshot, episode = item.library
-        unit, run, facts = "snapshot", episode.run, []
-        title, key = f"Library of {visible(episode.title)}", visible(episode.key)
-        phase = ""
-        address = f"{reverse('library', args=[run.public_id])}?episode={episode.public_id}&to={snapshot.digest}"
-        library = exhibit_library(snapshot, episode, hidden, query)
-    return Exhibit(
-        unit=unit,
-        hidden=hidden,
-        title=title,
-        key=key,
-        facts=[*facts, *_read_run(run, hidden, phase=phase)],
-        cues=list_cues(item, hidden) if hidden.facts else [],
-        address="" if hidden.facts else address,
-        piece_address=reverse("review-field", args=[item.public_id]),
-        trial=trial,
-        decision=decision,
-        library=library,
-    )
+    def __init__(self, item: QueueItem, user: User, query: Mapping[str, str]) -> None:
+        self.hidden = hidden = hidden_in(item, user)
+        self.piece_address, self.piece_at = reverse("review-field", args=[item.public_id]), ""
+        self.trial = self.decision = self.library = None
+        facts, phase = [], ""
+        if item.trial is not None:
+            self.unit, task, run = "trial", item.trial.task, item.trial.episode.run
+            self.title, self.key = visible(task.title), visible(task.key)
+            facts, phase, address = _read_task(task), item.trial.phase, item.trial.get_absolute_url()
+            self.trial = TrialExhibit(item, item.trial, hidden, query)
+            self.piece_at = f"{self.piece_address}?trajectory={self.trial.index}"
+        elif item.decision is not None:
+            self.unit, family, run = "decision", item.decision.family, item.decision.episode.run
+            self.title, self.key = f"Decision about {visible(family.name or family.key)}", family.key
+            facts, address = [("family", visible(family.key))], item.decision.get_absolute_url()
+            self.decision = DecisionExhibit(item.decision, hidden, query)
+        else:
+            snapshot, episode = item.library
+            self.unit, run = "snapshot", episode.run
+            self.title, self.key = f"Library of {visible(episode.title)}", visible(episode.key)
+            address = f"{reverse('library', args=[run.public_id])}?episode={episode.public_id}&to={snapshot.digest}"
+            self.library = LibraryExhibit(snapshot, episode, hidden, query)
+        self.facts = [*facts, *_read_run(run, hidden, phase=phase)]
+        self.cues = list_cues(item, hidden) if hidden.facts else []
+        self.address = "" if hidden.facts else address
+        condition = "the condition and its skills" if item.trial else "the condition"
+        words = ((hidden.conditions, condition), (hidden.models, "the models"))
+        self.hides = ", ".join(word for is_hidden, word in words if is_hidden)
 
 
 def load_item(public_id: UUID) -> QueueItem:
@@ -358,7 +292,7 @@ def load_item(public_id: UUID) -> QueueItem:
     return get_object_or_404(rows, public_id=public_id)
 
 
-def _read_task(task: Task) -> Facts:
+def _read_task(task: Task) -> list[tuple[str, str]]:
     family = task.family
     environment = family.environment if family else None
     pairs = [
@@ -369,7 +303,7 @@ def _read_task(task: Task) -> Facts:
     return [(word, visible(value)) for word, value in pairs if value]
 
 
-def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> Facts:
+def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> list[tuple[str, str]]:
     """Return what may be shown of the run. A replay shows that its condition replays, so the phase is hidden with the
     condition. A harness mostly works with one maker's models, so it is hidden with the model. Only some conditions
     have an author, so it is hidden with either."""

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.utils.safestring import SafeString
-
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
@@ -57,79 +55,53 @@ class Way:
     steps: int
 
 
-@dataclass(frozen=True, slots=True)
 class TrialExhibit:
-    trial: Trial
-    instruction: LongText | None
-    task: SafeString  # the same as HTML
-    task_is_below: bool  # a prompt among the steps shows it too
-    trajectories: list[Way]
-    index: int  # of the trajectory shown
-    window: StepWindow
-    steps: list[StepCard]
-    outline: dict[str, object] | None
-    verdicts: list[VerdictView]
-    output: LongText | None
-    exception: str  # its kind, "" where there was none
-    exception_text: str
-    skills: list[tuple[str, str]]  # (skill, how it was used), in words; empty while conditions are hidden
+    """The trial that the item reviews.
 
-    @property
-    def shown(self) -> list[StepCard]:
-        """Return the steps as the page draws them."""
-        return list(fold_empty(self.steps))
+    `task`: the instruction as HTML; `task_is_below`: a prompt among the steps shows it too. `index`: of the trajectory
+    shown; `kept`: what a link inside the page adds to stay with it. `exception`: its kind, "" where there was none.
+    `skills`: (skill, how it was used), in words; empty while conditions are hidden.
+    """
 
-    @property
-    def kept(self) -> str:
-        """Return what a link inside the page adds to stay with this trajectory."""
-        return f"&trajectory={self.index}" if self.index else ""
-
-
-def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[str, str]) -> TrialExhibit:
-    """Build the exhibit of a trial: the one that the item reviews."""
-    attempt = trial.counting_attempt()
-    trajectories = ItemEvidence(item).trajectories
-    index = parse_count(query.get("trajectory", ""), len(trajectories) - 1) or 0
-    trajectory = trajectories[index] if trajectories else None
-    masks = masks_of_trial(trial, attempt, hidden)
-    mask = masks.names
-    window = parse_window(trajectory.steps_total if trajectory else 0, query)
-    uses = read_uses(attempt)
-    page = _read_steps(trial, trajectory, window, masks, uses)
-    skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
-    drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
-    window = window.of(drawn)
-    verdicts = _read_verdicts(attempt, trajectory, hidden, mask)
-    instruction, output = None, None
-    task = trial.task_revision.instruction_id if trial.task_revision else None
-    if task is not None:  # the task's own text, which no condition changes
-        text = visible(Blob.objects.read_text(task))
-        instruction = LongText(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))
-    if verdicts and verdicts[0].verdict.output_id is not None:  # its end, where the verifier says what it concluded
-        text = mask.text(Blob.objects.read_text(verdicts[0].verdict.output_id))
-        output = LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
-    kinds: dict[str, dict[str, None]] = {}
-    for use in () if hidden.conditions else uses:
-        kinds.setdefault(use.skill, {})[use.kind] = None
-    return TrialExhibit(
-        trial=trial,
-        instruction=instruction,
-        task=render_markdown(instruction.text) if instruction else SafeString(""),
-        task_is_below=instruction is not None and page.holds(instruction.text),
-        trajectories=[
+    def __init__(self, item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[str, str]) -> None:
+        self.trial, attempt = trial, trial.counting_attempt()
+        trajectories = ItemEvidence(item).trajectories
+        self.index = parse_count(query.get("trajectory", ""), len(trajectories) - 1) or 0
+        self.kept = f"&trajectory={self.index}" if self.index else ""
+        trajectory = trajectories[self.index] if trajectories else None
+        masks = masks_of_trial(trial, attempt, hidden)
+        mask = masks.names
+        window = parse_window(trajectory.steps_total if trajectory else 0, query)
+        uses = read_uses(attempt)
+        page = _read_steps(trial, trajectory, window, masks, uses)
+        skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
+        drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
+        self.window = window = window.of(drawn)
+        self.steps = _draw_cards(page, drawn, hidden)
+        self.shown = list(fold_empty(self.steps))
+        self.outline = draw_strip(trajectory, window.first, window.count, skills) if trajectory else None
+        self.trajectories = [
             Way(place, one_line(mask.text(way.name), 50), way.kind, way.steps_total)
             for place, way in enumerate(trajectories[:MAX_TRAJECTORIES])
-        ],
-        index=index,
-        window=window,
-        steps=_draw_cards(page, drawn, hidden),
-        outline=draw_strip(trajectory, window.first, window.count, skills) if trajectory else None,
-        verdicts=verdicts,
-        output=output,
-        exception=mask.text(attempt.exception_type) if attempt else "",
-        exception_text=mask.text(attempt.exception_message)[:MAX_EXCEPTION] if attempt else "",
-        skills=[(visible(skill), ", ".join(found)) for skill, found in kinds.items()],
-    )
+        ]
+        self.verdicts = _read_verdicts(attempt, trajectory, hidden, mask)
+        self.instruction = self.output = None
+        blob = trial.task_revision.instruction_id if trial.task_revision else None
+        if blob is not None:  # the task's own text, which no condition changes
+            text = visible(Blob.objects.read_text(blob))
+            self.instruction = LongText(text[:MAX_INSTRUCTION], max(0, len(text) - MAX_INSTRUCTION))
+        self.task = render_markdown(self.instruction.text) if self.instruction else ""
+        self.task_is_below = self.instruction is not None and page.holds(self.instruction.text)
+        concluded = self.verdicts[0].verdict.output_id if self.verdicts else None
+        if concluded is not None:  # its end, where the verifier says what it concluded
+            text = mask.text(Blob.objects.read_text(concluded))
+            self.output = LongText(text[-MAX_OUTPUT:], max(0, len(text) - MAX_OUTPUT))
+        self.exception = mask.text(attempt.exception_type) if attempt else ""
+        self.exception_text = mask.text(attempt.exception_message)[:MAX_EXCEPTION] if attempt else ""
+        kinds: dict[str, dict[str, None]] = {}
+        for use in () if hidden.conditions else uses:
+            kinds.setdefault(use.skill, {})[use.kind] = None
+        self.skills = [(visible(skill), ", ".join(found)) for skill, found in kinds.items()]
 
 
 class ShownFields:
@@ -160,19 +132,10 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
     compactions) and the kind of a hidden call."""
     kinds: dict[int, StepKind] = {}
     if hidden.facts:
-        drawn = [
-            replace(
-                step,
-                model="",
-                time="",
-                input_tokens=None,
-                cached_tokens=None,
-                output_tokens=None,
-                failed_tries=(),
-                compacted="",
-            )
-            for step in drawn
-        ]
+        for step in drawn:
+            step.model = step.time = step.compacted = ""
+            step.input_tokens = step.cached_tokens = step.output_tokens = None
+            step.failed_tries = []
         kinds = {step.number: StepKind.TASK for step in drawn if step.source == Source.USER}
         kinds |= {
             step.number: StepKind.MESSAGE for step in drawn if any(one.kind == HIDDEN_KIND for one in step.fields)
@@ -191,7 +154,7 @@ def _read_verdicts(
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
     views = []
     for view in read_verdicts(attempt, clean=mask.text):  # checks are masked already
-        dimensions = tuple(
+        view.dimensions = [
             Dimension(
                 name=mask.text(one.name),
                 score=one.score,
@@ -200,21 +163,18 @@ def _read_verdicts(
                 reason=mask.text(one.reason),
             )
             for one in view.dimensions
-        )
-        masked = replace(view, dimensions=dimensions)
-        decided = decide_checks(masked, index).verdict or masked
-        groups = (
-            replace(group, open=_mask_steps(group.open, mask), good=_mask_steps(group.good, mask))
-            for group in decided.groups
-        )
-        views.append(decided if index is None else replace(decided, groups=tuple(groups)))
+        ]
+        decided = decide_checks(view, index).verdict or view
+        for group in decided.groups if index else ():
+            group.open, group.good = _mask_steps(group.open, mask), _mask_steps(group.good, mask)
+        views.append(decided)
     return views
 
 
-def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]:
-    return tuple(
+def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> list[CheckLine]:
+    return [
         replace(line, decided=tuple(replace(one, about=mask.text(one.about)) for one in line.decided)) for line in lines
-    )
+    ]
 
 
 # --- steps as they are shown ----------------------------------------------------------------------------------------

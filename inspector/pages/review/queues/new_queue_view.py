@@ -4,7 +4,7 @@ The address names the selection, as on Compare."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -67,7 +67,9 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
     posted, makes = request.method == "POST", request.method == "POST" and SHOW not in request.POST
     shows_skills = request.GET.get(SHOWN) == "skills"
-    given = _read_posted(request, asked) if posted else _propose_form(asked, user, shows_skills=shows_skills)
+    given: Mapping[str, Any] = (
+        _read_posted(request, asked) if posted else _propose_form(asked, user, shows_skills=shows_skills)
+    )
     form, drawn = QueueForm(given), DrawForm(given)
     sketch, refused = None, ""
     try:
@@ -94,14 +96,15 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "closes_pages_because_it_hides": hidden,
     }
     context = {
-        **_offer(asked, given),
+        **_offer(asked),
         "form": form,
         "makes": makes,
         "errors": form.errors if makes else drawn.errors if posted else {},
         "sketch": sketch,
         "judging": judging,
         "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
-        "delayed": _count_delayed(sketch, given, user) if sketch and not refused else 0,
+        "ticked": drawn["reviewers"].value() or [],
+        "delayed": _count_delayed(sketch, drawn, user) if sketch and not refused else 0,
         "person_time": _say_minutes(person_seconds),
         "item_time": _say_minutes(seconds),
     }
@@ -141,11 +144,11 @@ def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
     return sketch if sketch.items else None  # drawn here, so that a refusal comes now
 
 
-def _count_delayed(sketch: Sketch, given: QueryDict, user: User) -> int:
+def _count_delayed(sketch: Sketch, form: DrawForm, user: User) -> int:
     """Count the open disagreements that this person may settle now, and not again before they have coded this queue."""
-    if not given.get("hides_labels") or user.get_username() not in given.getlist("reviewers"):
+    if not form.data.get("hides_labels") or user not in form.cleaned_data["reviewers"]:
         return 0
-    is_blind = bool(given.get("hides_conditions") or given.get("hides_models"))
+    is_blind = bool(form.data.get("hides_conditions") or form.data.get("hides_models"))
     alike = drawn_elsewhere(sketch.population.unit, [item.public_id for item in sketch.items], is_blind=is_blind)
     queues = list(Queue.objects.filter(pk__in=QueueItem.objects.filter(alike).values("queue")))
     early = too_early(queues, user)
@@ -167,9 +170,8 @@ SKETCH = JsonShape(
 )
 
 
-def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
-    """Return what there is to choose from, and what is chosen.
-    kept: what the address asks for and the form has no box for."""
+def _offer(asked: QueueSelection) -> dict[str, object]:
+    """Return what there is to choose from. kept: what the address asks for and the form has no box for."""
     selection = asked.population
     narrowed = [(name, value, text) for name, value, text in selection.narrowed_by() if name not in AXES]
     shown = {(name, str(value)) for name, value, _ in narrowed}
@@ -182,7 +184,6 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
         folded = [value for value in values if value.value in probes and not value.chosen]
         facets.append((facet, [value for value in values if value not in folded], folded))
     return {
-        "ticked": given.getlist("reviewers"),
         "query": asked.query,
         "selection": selection,
         "is_default": asked.is_default,
@@ -202,13 +203,11 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
 
 def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """List unit and preset in one list, by unit: "trial:failed"."""
-    return [
-        (
-            NOUNS[Queue.Unit(unit)].capitalize(),
-            [(f"{unit}:{key}", Population(unit=unit, preset=key).noun().capitalize()) for key in presets],
-        )
-        for unit, presets in PRESETS.items()
-    ]
+    whats = []
+    for unit, presets in PRESETS.items():
+        options = [(f"{unit}:{key}", Population(unit=unit, preset=key).noun().capitalize()) for key in presets]
+        whats.append((NOUNS[Queue.Unit(unit)].capitalize(), options))
+    return whats
 
 
 def frozen_versions() -> QuerySet[CodebookVersion]:
@@ -240,7 +239,7 @@ class DrawForm(forms.Form):
         error_messages={"required": "Assign at least one reviewer."},
     )
 
-    def __init__(self, given: QueryDict) -> None:
+    def __init__(self, given: Mapping[str, object]) -> None:
         super().__init__(given)
         people = self.fields["reviewers"]
         assert isinstance(people, forms.ModelMultipleChoiceField)
@@ -338,7 +337,7 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
     return given
 
 
-def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> QueryDict:
+def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> dict[str, object]:
     """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against
     what it proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding
     closes pages, and here they would close to the only person who reads them."""
@@ -349,8 +348,8 @@ def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> Q
     version = str(newest.public_id) if newest else f"{STARTER}{offered[0].key}" if offered else ""
     what = f"{selection.unit}:{selection.preset}"
     name = "" if asked.problems else propose_name(what, selection)
-    given = QueryDict(mutable=True)
-    values: dict[str, object] = {
+    hides_conditions = not shows_skills and proposes_to_hide_conditions(what, version, selection)
+    return {
         "what": what,
         "sampling": Queue.Sampling.RANDOM if total > AT_ONCE else Queue.Sampling.ALL,
         "size": AT_ONCE,
@@ -365,20 +364,13 @@ def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> Q
         "version": version,
         "instructions": "",
         "reservation": 30,
-    }
-    for field, value in values.items():
-        given[field] = str(value)
-    given.setlist("reviewers", _choose_team(people, user))
-    hides_conditions = not shows_skills and proposes_to_hide_conditions(what, version, selection)
-    ticks = {
+        "reviewers": _choose_team(people, user),
         "hides_labels": True,
         "hides_suggestions": True,
         "hides_conditions": hides_conditions,
-        "proposed_hides_conditions": hides_conditions,
+        "proposed_hides_conditions": "on" if hides_conditions else "",
         "hides_models": len(people) > 1 and selection.has_several_models(),
     }
-    given.update({field: "on" for field, is_ticked in ticks.items() if is_ticked})
-    return given
 
 
 def proposes_to_hide_conditions(what: str, version: str, selection: Population) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -26,7 +26,7 @@ from benchapp.review.queues.passes import (
     left_in_first_pass,
     second_pass_of,
 )
-from benchapp.review.queues.populations import HIDES, Population, reopen
+from benchapp.review.queues.populations import HIDES, reopen
 from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueRefused, assign, close, increase_reviews, withdraw
 from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
 from benchapp.review.results.queue_results import coding_of
@@ -91,9 +91,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         note_seen(user, found)
         codes_by_item = _read_codes(list(page))
     waiting = _name_waiting(found)
-    drawn = _read_draw(
-        found, is_blinded=found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
-    )
+    is_blinded = found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
+    drawn, trials_query = _read_draw(found, is_blinded=is_blinded)
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
     is_early = bool(too_early([found], user))
     unresolved = 0 if is_early else awaiting([found]).get(found.pk, 0)
@@ -121,6 +120,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "counts": [(each, totals[each]) for each in ItemStatus],
         "waiting": waiting,
         "drawn": drawn,
+        "trials_query": trials_query,
         **passes,
         "status": status,
         "cause": cause,
@@ -185,16 +185,11 @@ def _name_waiting(queue: Queue) -> list[str]:
 # --- items ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ItemRow(Shaped):
-    """One item in the list. Never says what blindness hides:
-    neither condition nor model nor whether it is a control."""
+    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control.
 
-    item: QueueItem
-    status: ItemStatus
-    own: str  # state of the reader's own review, empty without one
-    filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
-    own_codes: tuple[str, ...] | None = None  # the reader's codes; None if they submitted nothing
+    `own`: state of the reader's own review, empty without one. `filled`: reviews that are in; None where the reader has
+    still to code it unseen by others. `own_codes`: the reader's codes; None if they submitted nothing."""
 
     json_shape = JsonShape(
         "number",
@@ -204,13 +199,12 @@ class ItemRow(Shaped):
         "status own? reviews=filled reviews_needed=item.reviews_needed",
     )
 
-    @property
-    def number(self) -> int:
-        return self.item.ordinal + 1
-
-    @property
-    def names(self) -> tuple[str, str]:
-        return name_unit(self.item)
+    def __init__(
+        self, item: QueueItem, status: ItemStatus, own: str, filled: int | None, codes: Iterable[str] | None
+    ) -> None:
+        self.item, self.status, self.own, self.filled = item, status, own, filled
+        self.number, self.names = item.ordinal + 1, name_unit(item)
+        self.own_codes = None if codes is None else list(codes)
 
 
 def _read_items(
@@ -227,13 +221,7 @@ def _read_items(
     for item, name in labels.order_by("code__ordinal", "code").values_list("mark__review__item", "code__name"):
         codes[item][name] = None
     return [
-        ItemRow(
-            item=found[pk],
-            status=statuses[pk],
-            own=own.get(pk, ""),
-            filled=None if pk in unsaid else filled.get(pk, 0),
-            own_codes=tuple(codes[pk]) if pk in codes else None,
-        )
+        ItemRow(found[pk], statuses[pk], own.get(pk, ""), None if pk in unsaid else filled.get(pk, 0), codes.get(pk))
         for pk in items
     ]
 
@@ -259,63 +247,38 @@ def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
 # --- how it was drawn -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDraw(Shaped):
-    """How the items were drawn. `strata`: empty without strata or for the blind."""
-
-    noun: str
-    chips: tuple[str, ...]
-    masked: bool  # parts of the selection are left out
-    strata: tuple[dict[str, object], ...]
-    drawn: int
-    controls: int
-    overlap: int
-    inclusion: float | None  # of all items but controls, where it is one number
-    trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
-
-    json_shape = JsonShape("from=noun selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
-
-
-def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
-    """Read how the queue was drawn, in two queries.
-    A stored selection that no longer means anything is shown as it is written."""
-    population: Population | None
+def _read_draw(queue: Queue, *, is_blinded: bool) -> tuple[dict[str, object], str]:
+    """Return how the queue was drawn, and the query of Compare's list of the trials: empty where it would give
+    something away or does not apply. Two queries. A stored selection that no longer means anything is shown as it is
+    written. inclusion: of all items but controls, where it is one number."""
     try:
         population = reopen(queue.unit, queue.population)
     except ValueError:
-        population = None
-    if population is None:
-        chips, preset = [], ""
+        chips, preset, query = [], "", ""
         noun = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
     else:
         chips, preset = population.narrowed_by(), population.preset
         noun = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).noun()
+        query = population.shown_query() if queue.unit == "trial" and not is_blinded else ""
     shown = [text for name, _, text in chips if not is_blinded or name in SHOWN_TO_THE_BLIND]
-    rows = list(
-        queue.items.filter(is_control=False)
-        .order_by()
-        .values_list("stratum", "inclusion")
-        .annotate(Count("pk"))
-        .order_by("stratum")
-    )
+    drawn_rows = queue.items.filter(is_control=False).order_by().values_list("stratum", "inclusion")
+    rows = list(drawn_rows.annotate(Count("pk")).order_by("stratum"))
     counts = queue.items.aggregate(
         all=Count("pk"), controls=Count("pk", filter=Q(is_control=True)), overlap=Count("pk", filter=Q(is_overlap=True))
     )
     inclusions = {inclusion for _, inclusion, _ in rows}
-    hides_strata = is_blinded and queue.strata in HIDES
-    return QueueDraw(
-        noun=noun,
-        chips=tuple(shown),
-        masked=len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
-        strata=()
-        if hides_strata or not queue.strata
-        else tuple({"stratum": name, "drawn": n, "inclusion": p} for name, p, n in rows),
-        drawn=counts["all"] - counts["controls"],
-        controls=counts["controls"],
-        overlap=counts["overlap"],
-        inclusion=inclusions.pop() if len(inclusions) == 1 else None,
-        trials_query=population.shown_query() if population and queue.unit == "trial" and not is_blinded else "",
-    )
+    shows_strata = queue.strata and not (is_blinded and queue.strata in HIDES)
+    drawn = {
+        "from": noun,
+        "selection": shown,
+        "parts_hidden": len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
+        "strata": [{"stratum": name, "drawn": n, "inclusion": p} for name, p, n in rows] if shows_strata else [],
+        "drawn": counts["all"] - counts["controls"],
+        "controls": counts["controls"],
+        "overlap": counts["overlap"],
+        "inclusion": inclusions.pop() if len(inclusions) == 1 else None,
+    }
+    return drawn, query
 
 
 # --- what can be done about it --------------------------------------------------------------------------------------

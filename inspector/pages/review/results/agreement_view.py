@@ -45,6 +45,7 @@ PER_PAGE = 50
 ANY = "any"  # ?about=any lists items also where nothing differs, ?state=any settled ones too
 WITHOUT_CODE = "none"  # ?with=none
 WORDS = {About.CODES: "codes", About.ATTRIBUTION: "who failed", About.STEP: "first mistake"}
+ATTRIBUTIONS = dict(Attribution.choices)
 FEW_ITEMS, FEW_TASKS = 30, 10
 HEATS = 5
 NO_CODE = "no code"
@@ -54,22 +55,19 @@ SURE, RELIABLE = 0.667, 0.8
 BY_CHANCE = "may be chance"
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerView(Shaped):
     """One review's answer. shared: codes that all reviews of the item have; own: the others."""
-
-    user: User
-    answer: OverlapAnswer
-    shared: list[str]
-    own: list[str]
-    attribution: str
-    step: int | None
 
     json_shape = JsonShape(
         "reviewer=user.pseudonym",
         ("codes", lambda view: sorted([*view.shared, *view.own])),
         "attribution=answer.attribution first_failure_step=step",
     )
+
+    def __init__(self, user: User, answer: OverlapAnswer, shared: list[str], own: list[str]) -> None:
+        self.user, self.answer, self.shared, self.own = user, answer, shared, own
+        self.attribution = ATTRIBUTIONS.get(answer.attribution or "", "")
+        self.step = answer.first[1] if answer.first else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +166,6 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
     """Read the rows in two queries, none without rows."""
     items = QueueItem.objects.select_related(*RELATED).in_bulk([each.item.pk for each in rows])
     users = User.objects.in_bulk({answer.reviewer for each in rows for answer in each.item.answers})
-    attributions = dict(Attribution.choices)
 
     def name_codes(keys: Collection[int]) -> list[str]:
         return [code.name for code in sorted((codes[key] for key in keys), key=lambda code: (code.ordinal, code.pk))]
@@ -177,14 +174,7 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
     for each in rows:
         shared = frozenset.intersection(*(answer.codes for answer in each.item.answers))
         answers = [
-            AnswerView(
-                user=users[answer.reviewer],
-                answer=answer,
-                shared=name_codes(shared),
-                own=name_codes(answer.codes - shared),
-                attribution=attributions.get(answer.attribution or "", ""),
-                step=answer.first[1] if answer.first else None,
-            )
+            AnswerView(users[answer.reviewer], answer, name_codes(shared), name_codes(answer.codes - shared))
             for answer in each.item.answers
         ]
         differs = [word for about, word in WORDS.items() if about in each.differs]
@@ -409,29 +399,22 @@ def list_cautions(agreement: Agreement, *, discussed: bool) -> list[str]:
 # --- codes ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class CodeAgreementRow:
-    """depth: 0 at the top of the codebook. key: its short name in the matrix, as on every page."""
+    """depth: 0 at the top of the codebook. key: its short name in the matrix, as on every page; of a code without one
+    its name, cut short."""
 
-    code: Code
-    depth: int
-    key: str
-    found: CodeAgreement
-    value: str
-    coefficient: str
+    def __init__(self, code: Code, depth: int, found: CodeAgreement, key: str) -> None:
+        self.code, self.depth, self.found = code, depth, found
+        short = code.name if len(code.name) <= SHORT_NAME else f"{code.name[: SHORT_NAME - 1]}…"
+        self.key = " ".join(key) or short
+        self.value, self.coefficient = alpha_text(found.value), "κ" if found.coefficient == COHEN else "α"
 
 
 def _read_codes(agreement: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
-    """Return the codes in the order of the codebook's tree. A code without a key is named, cut short."""
-    agreements = {code.pk: each for code, each in agreement.by_code}
-    rows = []
-    for code, depth in in_order(code for code, _ in agreement.by_code):
-        each = agreements[code.pk]
-        short = code.name if len(code.name) <= SHORT_NAME else f"{code.name[: SHORT_NAME - 1]}…"
-        key = " ".join(keys.get(code.pk, "")) or short
-        coefficient = "κ" if each.coefficient == COHEN else "α"
-        rows.append(CodeAgreementRow(code, depth, key, each, alpha_text(each.value), coefficient))
-    return rows
+    """Return the codes in the order of the codebook's tree."""
+    found = {code.pk: each for code, each in agreement.by_code}
+    ordered = in_order(code for code, _ in agreement.by_code)
+    return [CodeAgreementRow(code, depth, found[code.pk], keys.get(code.pk, "")) for code, depth in ordered]
 
 
 def _read_matrix(agreement: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dict[str, object]]:

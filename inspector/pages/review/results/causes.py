@@ -36,27 +36,28 @@ class Lane:
     high: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Cause:
-    """One used code."""
+    """One used code. `squares`: ("on", "half" or "", place) for each reviewed item, where these are few. `below`: the
+    used codes under it, in reading order."""
 
-    row: TaxonomyRow
-    key: str
-    is_about_skills: bool
-    value: str
-    note: str
-    lane: Lane
-    squares: list[tuple[str, int]]  # ("on", "half" or "", place) for each reviewed item, where these are few
-    examples: list[Example]
-    below: tuple[Cause, ...]  # the used codes under it, in reading order
-
-    @property
-    def code(self) -> Code:
-        return self.row.code
-
-    @property
-    def squares_width(self) -> int:
-        return SQUARE * len(self.squares)
+    def __init__(self, causes: RankedCauses, row: TaxonomyRow, below: Sequence[Cause]) -> None:
+        self.row, self.code, self.below, results = row, row.code, below, causes.results
+        share, members, self.lane = row.shares[results.per], results.coding.within(row.code), Lane()
+        self.key, self.is_about_skills = results.keys.get(row.code.pk, ""), row.code.pk in causes.about_skills
+        kinds: list[str] = []
+        if causes.are_few:  # the items that carry it first, then those whose reviewers differ
+            shares = sorted((item.share(members) for item in results.chosen_items), reverse=True)
+            kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
+            self.value, self.note = range_text(kinds.count("on"), kinds.count("half")), f"of {causes.n}"
+        elif share.shown is None:
+            self.value, self.note = count_text(share.k), f"of {share.n}"
+        else:
+            self.value, self.note = per_hundred(share.shown), ends_text(results.interval(share))
+            self.lane = causes.draw_lane(share, causes.reach)
+        self.squares = [(kind, SQUARE * place) for place, kind in enumerate(kinds)]
+        self.squares_width = SQUARE * len(kinds)
+        found = (causes.examples.get(key, ()) for key in (row.code.pk, *sorted(members - {row.code.pk})))
+        self.examples = list({each.url: each for examples in found for each in examples}.values())[:3]
 
 
 class RankedCauses:
@@ -68,8 +69,7 @@ class RankedCauses:
         self.results = results
         self.n = len(results.chosen_items)  # items counted here, in the chosen part
         self.are_few = self.n < FEW
-        self._examples = examples
-        self._about_skills = judging_skills(results.coding.codes)
+        self.examples, self.about_skills = examples, judging_skills(results.coding.codes)
 
     @cached_property
     def top(self) -> list[Cause]:
@@ -106,7 +106,7 @@ class RankedCauses:
             for each in range(0, self.reach + 1, step)
         ]
 
-    def _lane(self, share: Share, reach: float) -> Lane:
+    def draw_lane(self, share: Share, reach: float) -> Lane:
         """Draw a lane. `reach`: where its axis ends, in percent."""
         if share.shown is None:
             return Lane()
@@ -119,34 +119,7 @@ class RankedCauses:
         for row in self.results.rows:  # the most frequent first on each level
             if (row.code.parent_id if row.code.parent_id in known else None) == parent and row.is_used:
                 below = [each for cause in self._walk(row.code.pk) for each in (cause, *cause.below)]
-                yield self._draw_cause(row, tuple(below))
-
-    def _draw_cause(self, row: TaxonomyRow, below: tuple[Cause, ...]) -> Cause:
-        code, share, lane = row.code, row.shares[self.results.per], Lane()
-        members = self.results.coding.within(code)
-        kinds: list[str] = []
-        if self.are_few:  # the items that carry it first, then those whose reviewers differ
-            shares = sorted((item.share(members) for item in self.results.chosen_items), reverse=True)
-            kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
-            value, note = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
-        elif share.shown is None:
-            value, note = count_text(share.k), f"of {share.n}"
-        else:
-            value, note = per_hundred(share.shown), ends_text(self.results.interval(share))
-            lane = self._lane(share, self.reach)
-        below_it = (each for key in sorted(members - {code.pk}) for each in self._examples.get(key, ()))
-        examples = {each.url: each for each in (*self._examples.get(code.pk, ()), *below_it)}
-        return Cause(
-            row=row,
-            key=self.results.keys.get(code.pk, ""),
-            is_about_skills=code.pk in self._about_skills,
-            value=value,
-            note=note,
-            lane=lane,
-            squares=[(kind, SQUARE * place) for place, kind in enumerate(kinds)],
-            examples=list(examples.values())[:3],
-            below=below,
-        )
+                yield Cause(self, row, below)
 
     # --- by one facet ---
 
@@ -178,7 +151,7 @@ class RankedCauses:
     def _draw_cell(self, share: Share, reach: float) -> tuple[Lane, str, str]:
         counts = f"{count_text(share.k)} of {share.n}" if share.n else "none reviewed"
         value = "" if share.shown is None or self.are_few else f"{per_hundred(share.shown)} %"
-        return self._lane(share, reach), value, counts
+        return self.draw_lane(share, reach), value, counts
 
 
 # --- numbers as text ------------------------------------------------------------------------------------------------

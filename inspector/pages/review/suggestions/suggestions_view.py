@@ -48,16 +48,18 @@ FEW = 100  # items; with fewer, the intervals of TPR and TNR are too wide to cho
 KIND_WORDS = {MatchKind.MATCHED: "both", MatchKind.PEOPLE: "only people", MatchKind.SOURCE: "only {source}"}
 
 
-@dataclass(frozen=True, slots=True)
 class SuggestionChoices:
-    """The filters in the address."""
+    """The filters in the address. Unknown values are ignored. Without a source, the first."""
 
-    source: str = ""
-    kind: MatchKind | None = None
-    code: Code | None = None
+    def __init__(self, query: Mapping[str, str], sources: Sequence[SuggestionSource], codes: Sequence[Code]) -> None:
+        named, kind = (each for each in sources if each.key == query.get("source")), query.get("kind", "")
+        self.source = next(named, None) or next(iter(sources), None)
+        self.kind = MatchKind(kind) if kind in list(MatchKind) else None
+        self.code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
 
     def query(self, **changes: object) -> str:
-        pairs = {"source": self.source, "kind": self.kind, "code": self.code and self.code.public_id, **changes}
+        source, code = self.source and self.source.key, self.code and self.code.public_id
+        pairs = {"source": source, "kind": self.kind, "code": code, **changes}
         return urlencode({name: str(value) for name, value in pairs.items() if value})
 
 
@@ -103,7 +105,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     queue, user = _open_queue(request, public_id), user_of(request)
     codes = list(queue.version.codes.all())
     truth, sources = truth_of(queue), sources_of(queue)
-    asked, source = _parse_choices(request.GET, sources, codes)
+    asked = SuggestionChoices(request.GET, sources, codes)
+    source = asked.source
     records, bills = rule_records(queue, truth), judge_bills(queue)
     with_rule = {record.code for record in records if record.code}
     # A rule without a code here proposes none, so people's other codes say nothing about the rules.
@@ -200,18 +203,6 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
         raise AskedElsewhere([queue], user_of(request))
     note_seen(user_of(request), queue)
     return queue
-
-
-def _parse_choices(
-    query: Mapping[str, str], sources: Sequence[SuggestionSource], codes: Sequence[Code]
-) -> tuple[SuggestionChoices, SuggestionSource | None]:
-    """Ignore unknown values. Without a source, show the first."""
-    source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
-    kind = query.get("kind", "")
-    code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
-    return SuggestionChoices(
-        source.key if source else "", MatchKind(kind) if kind in list(MatchKind) else None, code
-    ), source
 
 
 def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource) -> list[dict[str, object]]:
