@@ -32,6 +32,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment, FoundTrial
 from benchapp.imports.reading.found_trials import FoundRow
 from benchapp.imports.reading.unread import ARCHIVES, NO_LOGS, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
+from benchapp.imports.tools import git_skills
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.error_text import is_of_machine
@@ -368,7 +369,11 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
     if format == AUTO:
         for point, wrong in load_formats()[1].items():
             root.report(root.base, point, "a format that can be loaded", f"{wrong}; what it would read is left out")
-        yield from _find_all(root, quiet, root.base)
+        found = None
+        for found in _find_all(root, quiet, root.base):
+            yield found
+        if found is None:
+            yield from git_skills.find_without_history(root, root.base)
         return
     module = load_formats()[0][format]
     if format == HARBOR:
