@@ -56,6 +56,7 @@ HARNESSES = {
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
     "openhands": "openhands",
+    "pi": "pi",
     "opencode-export": "opencode",
     "opencode-stream": "opencode",
 }
