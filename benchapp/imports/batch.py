@@ -196,6 +196,8 @@ class _Import:
             problems.add(
                 name, "", f"jobs, trials, runs or logs in one of the formats {formats}", "none was found in it"
             )
+        elif owner := find_owner(path):
+            problems.add(name, "", "a folder or a single log file", f"a part of {owner}; import that folder")
         elif len(problems) == problems_before:
             expected = "a folder or a single log file"
             problems.add(name, "", expected, "another file, or an archive; unpack it first")
@@ -394,6 +396,17 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     modules = tuple(module for module in loose_files() if format in (AUTO, module.NAME))
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
     yield from _find_loose(root, entries, modules)
+
+
+def find_owner(path: Path) -> str:
+    """Return the name of the folder that a file belongs to, its own or the one above, if a format reads that whole."""
+    for folder in path.resolve().parents[:2]:
+        quiet = Root(folder, ProblemList())
+        if harbor_folders.claims(quiet, folder) or any(
+            _is_claimed(quiet, quiet, folder, each) for each in whole_folders()
+        ):
+            return storable(folder.name)
+    return ""
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:

@@ -115,6 +115,15 @@ def test_a_round_of_another_name_and_one_eval_alone(workspace):
     assert Task.objects.latest("pk").title.startswith("Task 2.")
 
 
+def test_a_file_of_a_workspace_names_the_folder_to_import(workspace):
+    path = workspace / "iteration-1" / "eval-1" / "with_skill" / "grading.json"
+    (workspace / "iteration-1" / "benchmark.json").write_text("{}")
+    shutil.move(workspace / "iteration-1/eval-1/with_skill/run-1/grading.json", path)
+    for file, folder in ((path, "eval-1"), (workspace / "iteration-1" / "benchmark.json", "iteration-1")):
+        *_, last = bring_in(file).problems
+        assert last.message == f"a part of {folder}; import that folder"
+
+
 def test_evals_that_a_benchmark_is_about_are_not_reported(tmp_path):
     folder = tmp_path / "tests" / "second"
     result = {"pass_rate": 0.5, "passed": 1, "total": 2}
