@@ -92,7 +92,7 @@ class Iteration:
     row: Document
     number: str
     parent: int
-    merged: str = ""  # the candidates that were merged, of which `parent` is the better one
+    merged: str = ""  # the two candidates of a merge; `parent` is the better one
     accepted: int | None = None  # its candidate
     texts: dict[str, str] = field(default_factory=dict)  # proposed, by component
     validation: dict[Item, float] = field(default_factory=dict)
@@ -288,7 +288,7 @@ class GepaRun:
         start = [self._trial((0, "val", item), 0, item, score, START) for item, score in self.seed_scores.items()]
         found = []
         for each in self.iterations:
-            # A merge is tried on items of validation, on which its parents have their scores.
+            # A merge is tried on items of validation: its parents have scores there.
             sides = [("proposal", PROPOSAL, each.accepted)]
             sides = sides if each.merged else [("parent", PARENT, each.parent), *sides]
             for side, name, candidate in sides:

@@ -1,6 +1,6 @@
 """Sessions of Pi (`~/.pi/agent/sessions`) and of what is made from it, and events of `pi --mode json`.
 
-Entries are a tree, of which the file has every branch in the order of time. A fork begins with a copy of its parent's
+Entries are a tree, and the file has every branch in the order of time. A fork begins with a copy of its parent's
 entries, which keep their times. Input excludes what came from the cache.
 """
 

@@ -230,7 +230,7 @@ def test_a_merge_is_a_decision_from_the_better_one_of_two(tmp_path: Path) -> Non
         "id2_subsample_scores": [1.0, 0.0],
         "new_program_subsample_scores": [0.0, 0.0],
     }
-    # A merge that was looked for and not found leaves its mark in the row of the reflection that follows.
+    # A merge that was not found leaves its mark in the row of the reflection that follows.
     write(folder / "run_log.json", [row, iteration(2, 0, [0, 0, 0], [1, 0, 0]) | {"invoked_merge": True}])
     write(folder / "run_log.txt", "Iteration 1: Merged programs 1 and 2 via ancestor 0\n")
     write(folder / "iterations/seed/val_scores.json", {"0": 0.5, "1": 1.0})  # what GEPA writes for agents
