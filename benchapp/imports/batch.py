@@ -32,6 +32,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment, FoundTrial
 from benchapp.imports.reading.found_trials import FoundRow
 from benchapp.imports.reading.unread import ARCHIVES, NO_LOGS, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
+from benchapp.imports.tools import git_skills
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.error_text import is_of_machine
@@ -195,6 +196,8 @@ class _Import:
             problems.add(
                 name, "", f"jobs, trials, runs or logs in one of the formats {formats}", "none was found in it"
             )
+        elif owner := find_owner(path):
+            problems.add(name, "", "a folder or a single log file", f"a part of {owner}; import that folder")
         elif len(problems) == problems_before:
             expected = "a folder or a single log file"
             problems.add(name, "", expected, "another file, or an archive; unpack it first")
@@ -368,7 +371,11 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
     if format == AUTO:
         for point, wrong in load_formats()[1].items():
             root.report(root.base, point, "a format that can be loaded", f"{wrong}; what it would read is left out")
-        yield from _find_all(root, quiet, root.base)
+        found = None
+        for found in _find_all(root, quiet, root.base):
+            yield found
+        if found is None:
+            yield from git_skills.find_without_history(root, root.base)
         return
     module = load_formats()[0][format]
     if format == HARBOR:
@@ -389,6 +396,17 @@ def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExper
     modules = tuple(module for module in loose_files() if format in (AUTO, module.NAME))
     entries = [entry for entry in root.listing(root.base)[1] if entry.path.name == path.name]
     yield from _find_loose(root, entries, modules)
+
+
+def find_owner(path: Path) -> str:
+    """Return the name of the folder that a file belongs to, its own or the one above, if a format reads that whole."""
+    for folder in path.resolve().parents[:2]:
+        quiet = Root(folder, ProblemList())
+        if harbor_folders.claims(quiet, folder) or any(
+            _is_claimed(quiet, quiet, folder, each) for each in whole_folders()
+        ):
+            return storable(folder.name)
+    return ""
 
 
 def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:

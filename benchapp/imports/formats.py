@@ -48,6 +48,7 @@ _OURS = {
     "git-skills": "tools.git_skills",
     "skill-creator": "tools.skill_creator",
     "agent-skill-eval": "tools.agent_skill_eval",
+    "skill-descriptions": "tools.descriptions",
     "promptfoo": "tools.promptfoo",
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",

@@ -143,7 +143,7 @@ MAC_EXTRAS = "__MACOSX/"  # what the Finder adds to a zip
 
 def is_ours(path: Path) -> bool:
     """Is it an archive that `export_experiment` wrote, which the importer reads itself?"""
-    if path.name.endswith((".zip", ".tar")):
+    if path.name.endswith((*uploads.ZIPS, ".tar")):
         return False
     if path.name.endswith(".tar.zst"):
         return True
@@ -195,7 +195,7 @@ def _write_all(path: Path, folder: Path) -> None:
 def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield path and content of each regular file, in order. Folders and links are skipped."""
     too_many = uploads.TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
-    if path.name.endswith(".zip"):
+    if path.name.endswith(uploads.ZIPS):
         with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
             if len(archive.infolist()) > settings.UPLOAD_FILES:
                 raise too_many

@@ -34,7 +34,8 @@ from runner.base.text import plural
 
 MAX_DEPTH = 32
 MAX_NAME_BYTES = 255  # what file systems take
-ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
+ZIPS = (".zip", ".skill")  # a skill that skill-creator packed is a zip
+ARCHIVE_ENDINGS = (*ENDINGS, ".tar", *ZIPS)
 ARCHIVES = PurePosixPath("archives")
 # An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the
 # folders above the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.

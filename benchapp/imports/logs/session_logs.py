@@ -56,6 +56,7 @@ HARNESSES = {
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
     "openhands": "openhands",
+    "pi": "pi",
     "opencode-export": "opencode",
     "opencode-stream": "opencode",
 }
@@ -294,7 +295,7 @@ _TAGS = (
     "|subagent_notification|user_shell_command"
     "|system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|command-name|command-message"
     "|command-args|command-contents|bash-input|bash-stdout|bash-stderr|ide_opened_file|ide_selection|ide_diagnostics"
-    "|user-memory-input|user-prompt-submit-hook|session-start-hook|task-notification|post-tool-use-hook"
+    "|user-memory-input|user-prompt-submit-hook|session-start-hook|task-notification|post-tool-use-hook|hook_prompt"
     "|session_context|state_snapshot|system"
 )
 _ELEMENT = re.compile(rf"\s*<({_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)

@@ -15,11 +15,11 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from benchapp.imports.reading.walking import Root
 from runner.base.text import clean
@@ -33,6 +33,7 @@ MAX_READ_BYTES = 128 * 1024 * 1024  # of distinct contents in one history; they 
 READ_AT_ONCE = 16 * 1024 * 1024  # bytes that one process of git reads
 MAX_ENTRIES = 1_000_000  # files of all its states together
 MAX_LISTING_BYTES = 16 * 1024 * 1024
+MAX_SHALLOW_BYTES = 1024 * 1024
 MAX_MEMORY_BYTES = 4 * 1024 * 1024 * 1024  # address space of one git process
 SECONDS = 300.0  # for one whole history
 
@@ -79,24 +80,31 @@ class History:
         (scratch / "refs").mkdir()
         (scratch / "HEAD").write_text("ref: refs/heads/none\n")
         (scratch / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tbare = true\n")
+        if root.is_file(folder / ".git" / "shallow"):
+            (scratch / "shallow").write_text(_small(root, folder / ".git" / "shallow", MAX_SHALLOW_BYTES) + "\n")
+            root.report(folder, "", "a whole history", "a shallow clone, which lacks the earlier commits")
 
-    def commits(self) -> list[Commit]:
-        """Return the commits from the first to the last."""
-        limit = f"--max-count={MAX_COMMITS + 1}"
-        output = self._run("log", "--first-parent", limit, "--no-show-signature", _TEMPLATE, self._head)
+    def commits(self, paths: Sequence[str] = ()) -> list[Commit]:
+        """Return the commits from the first to the last. `paths`: only those that change one of these."""
+        output = self._log(f"--max-count={MAX_COMMITS + 1}", _TEMPLATE, paths=paths)
         found = [commit for record in output.decode("utf-8", "replace").split("\x1e") if (commit := _commit(record))]
         if len(found) > MAX_COMMITS:
             raise GitProblem(f"at most {MAX_COMMITS:,} commits", "a longer history; it was not read")
         return found[::-1]
 
-    def changes(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return what each commit changed against the one before: (path, object, mode),
+    def folders_with(self, name: str) -> list[str]:
+        """Return the folders that ever had a file of this name, "." for the top."""
+        options = ("-m", "--name-only", "--no-renames", "-z", "--format=", "--diff-filter=d")
+        paths = self._log(*options, paths=[f"**/{name}"], pathspecs="GLOB").decode("utf-8", "replace").split("\0")
+        return sorted({str(PurePosixPath(path.lstrip("\n")).parent) for path in paths if path.strip("\n")})
+
+    def changes(self, paths: Sequence[str]) -> dict[str, list[tuple[str, str, str]]]:
+        """Return what each commit changed in these paths against the one before: (path, object, mode),
         "" for both where the file went."""
-        options = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", "--root", "-z", "--format=%x1e%H")
-        limit = f"--max-count={MAX_COMMITS}"
-        output = self._run("log", *options, limit, "--no-show-signature", self._head).decode("utf-8", "replace")
+        options = ("-m", "--raw", "--no-abbrev", "--no-renames", "--root", "-z", "--format=%x1e%H")
+        output = self._log(*options, f"--max-count={MAX_COMMITS}", paths=paths)
         found: dict[str, list[tuple[str, str, str]]] = {}
-        for record in output.split("\x1e")[1:]:
+        for record in output.decode("utf-8", "replace").split("\x1e")[1:]:
             ident, _, rest = record.partition("\0")
             parts = rest.lstrip("\n").split("\0")
             rows = found.setdefault(ident.strip(), [])
@@ -198,7 +206,14 @@ class History:
             self._reported.add(path)
             self.root.report(self.folder, path, expected, message)
 
-    def _run(self, *arguments: str, given: str = "", limit: int = MAX_LISTING_BYTES) -> bytes:
+    def _log(self, *options: str, paths: Sequence[str], pathspecs: str = "LITERAL") -> bytes:
+        given = "\n".join([self._head, "--", *paths]) + "\n"
+        options = ("--first-parent", "--no-show-signature", *options, "--stdin")
+        return self._run("log", *options, given=given, pathspecs=pathspecs)
+
+    def _run(
+        self, *arguments: str, given: str = "", limit: int = MAX_LISTING_BYTES, pathspecs: str = "LITERAL"
+    ) -> bytes:
         """Return what git writes. It goes to a file, whose size the system limits."""
 
         def limit_process() -> None:
@@ -226,7 +241,7 @@ class History:
                         "GIT_NO_LAZY_FETCH": "1",
                         "GIT_OPTIONAL_LOCKS": "0",
                         "GIT_TERMINAL_PROMPT": "0",
-                        "GIT_LITERAL_PATHSPECS": "1",
+                        f"GIT_{pathspecs}_PATHSPECS": "1",
                         "GIT_OBJECT_DIRECTORY": str(self.folder / ".git" / "objects"),
                     },
                     timeout=max(0.0, self._deadline - time.monotonic()),

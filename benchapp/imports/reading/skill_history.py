@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from benchapp.imports.reading.found_sources import DecisionMoment, FoundTrial, Moment, SeedMoment, TrialMoment
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.text import clean
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 
+Key = TypeVar("Key")
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
 
@@ -76,8 +78,13 @@ class SkillHistory:
 
 def read_files(root: Root, folder: Path, *, skip: frozenset[str] = frozenset()) -> Iterator[tuple[FolderEntry, File]]:
     """Yield the files below a folder. What does not fit into MAX_LIBRARY_BYTES is reported and left out."""
+    return read_entries(root, folder, ((entry, entry) for entry in root.tree(folder, skip=skip)))
+
+
+def read_entries(root: Root, folder: Path, entries: Iterable[tuple[Key, FolderEntry]]) -> Iterator[tuple[Key, File]]:
+    """Yield the files of these entries of a folder, in the same bounds."""
     total = 0
-    for entry in root.tree(folder, skip=skip):
+    for key, entry in entries:
         content = root.read(entry.path, MAX_FILE_BYTES)
         if content is None:
             continue
@@ -86,7 +93,7 @@ def read_files(root: Root, folder: Path, *, skip: frozenset[str] = frozenset()) 
             root.report(folder, "", f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "the rest is left out")
             return
         is_executable = entry.path.stat(follow_symlinks=False).st_mode & 0o100
-        yield entry, File(content, 0o755 if is_executable else 0o644)
+        yield key, File(content, 0o755 if is_executable else 0o644)
 
 
 def read_skill(root: Root, folder: Path, slug: str, *, skip: frozenset[str] = frozenset()) -> dict[str, File]:

@@ -47,6 +47,7 @@ PREFERENCE = (
     "openhands",
     "opencode-export",
     "opencode-stream",
+    "pi",
     "copilot-chat",
     "cursor-transcript",
     "terminus-episodes",

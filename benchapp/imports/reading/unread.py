@@ -19,7 +19,7 @@ from runner.trajectories.readers import UNREAD
 from runner.trajectories.readers.reading import sniff, sniff_markdown
 
 BUNDLE = ".bundle"  # of git
-ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z", BUNDLE})
+ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".skill", ".tar", ".tgz", ".7z", BUNDLE})
 MARKDOWN = frozenset({".md", ".markdown"})
 # Files of projects, plugins and skills that end like a log and never are one. Names in lower case.
 NO_LOGS = frozenset(

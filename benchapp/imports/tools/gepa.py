@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading import found_sources as sources
-from benchapp.imports.reading.documents import Document, decode, read_json
+from benchapp.imports.reading.documents import Document, decode, read_json, read_optional
 from benchapp.imports.reading.found_trials import FoundRow, dump_json, of_messages
 from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
@@ -50,6 +50,8 @@ _SCORES = re.compile(r"Individual valset scores for new program: (\{.*\})")
 _FRONT = re.compile(r"New valset pareto front scores: (\{.*\})")
 _PROGRAMS = re.compile(r"Updated valset pareto front programs: (\{.*\})")
 _BASE = re.compile(r"Base program full valset score: (" + _NUMBER + r") over (\d{1,9})")
+_ACCEPTED = re.compile(rf"^Accepted candidate \(subsample score ({_NUMBER}) -> ({_NUMBER})\)", re.MULTILINE)
+_INDEX = re.compile(r"New program candidate index: (\d{1,9})\b")
 _BEST = re.compile(r"Best program as per aggregate score on valset: (\d{1,9})\b")
 _PAIR = re.compile(_ITEM + r": (" + _NUMBER + r")(?=[,}])")
 _SET = re.compile(_ITEM + r": \{([\d, ]+)\}")
@@ -84,12 +86,13 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
 
 @dataclass
 class Iteration:
-    """One row of run_log.json with what the text log adds. `number`: from 1, as in the text log. `reason`: in GEPA's
-    words."""
+    """One proposal of an iteration with what the text log adds. `number`: of the iteration, from 1, as in the text
+    log, and which of several proposals it is. `reason`: in GEPA's words."""
 
     row: Document
-    number: int
+    number: str
     parent: int
+    merged: str = ""  # the two candidates of a merge; `parent` is the better one
     accepted: int | None = None  # its candidate
     texts: dict[str, str] = field(default_factory=dict)  # proposed, by component
     validation: dict[Item, float] = field(default_factory=dict)
@@ -156,14 +159,13 @@ class GepaRun:
             return []
         if len(value) > MAX_ITERATIONS:
             self.root.report(path, "", f"at most {MAX_ITERATIONS:,} iterations", "more; the rest is left out")
-        found = []
-        for place, raw in enumerate(value[:MAX_ITERATIONS]):
-            row = Document(self.root, path, raw if isinstance(raw, dict) else {}, f"[{place}]")
-            parent, index = row.count("selected_program_candidate"), row.count("i")
-            if parent is None or parent >= len(self.candidates):
-                self.root.report(path, f"[{place}]", "an iteration with the candidate it began from", render_found(raw))
-            else:
-                found.append(self._read_iteration(Iteration(row, (place if index is None else index) + 1, parent)))
+        found = [
+            each
+            for place, raw in enumerate(value[:MAX_ITERATIONS])
+            for each in self._read_row(
+                Document(self.root, path, raw if isinstance(raw, dict) else {}, f"[{place}]"), place
+            )
+        ]
         unscored = defaultdict[str, list[str]](list)
         for each in found:
             if each.row.raw.get("subsample_ids") and not each.scores(PARENT):
@@ -173,13 +175,44 @@ class GepaRun:
             self.root.report(path, "iterations", "a score for each item of the minibatch", message[:300])
         return found
 
-    def _read_iteration(self, found: Iteration) -> Iteration:
-        row, text = found.row, self.log.get(found.number, "")
-        found.accepted = row.count("new_program_idx")
+    def _read_row(self, row: Document, place: int) -> Iterator[Iteration]:
+        """Yield the iteration's proposals: one, or with a sampling strategy several, each with its own parent and
+        minibatch. The text log has which of several was accepted; without it those that improved, in their order."""
+        index = row.count("i")
+        number = (place if index is None else index) + 1
+        proposals, text = list(_list_proposals(row)), self.log.get(number, "")
+        blocks = dict[tuple[float, float], str]()
+        parts = _ACCEPTED.split(text)
+        for old, new, block in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+            blocks.setdefault((round(float(old), 6), round(float(new), 6)), block)
+        named = row.raw.get("new_program_indices")
+        waiting = [each for each in named if isinstance(each, int)] if isinstance(named, list) else []
+        texts = _PROPOSED.split(text)
+        for order, raw in enumerate(proposals):
+            proposal = Document(row.root, row.path, raw, row.place)
+            parent = proposal.count("selected_program_candidate")
+            if parent is None or parent >= len(self.candidates):
+                expected = "the candidate that the iteration began with, or those that it merged"
+                row.report("selected_program_candidate", expected, "none; the iteration is left out")
+                continue
+            found = Iteration(proposal, f"{number}.{order + 1}" if order else str(number), parent, _name_merged(raw))
+            if len(proposals) == 1:
+                yield self._read_iteration(found, text, texts, proposal.count("new_program_idx"))
+                continue
+            before, after = _sum(raw.get(PARENT)), _sum(raw.get(PROPOSAL))
+            block = blocks.pop((before, after), "")
+            accepted = int(_first(_INDEX, block)) if _INDEX.search(block) else None
+            if not self.log and after > before and waiting:
+                accepted = waiting.pop(0)
+            own = texts[1 + 2 * order : 3 + 2 * order] if len(texts) == 1 + 2 * len(proposals) else []
+            yield self._read_iteration(found, block, ["", *own], accepted)
+
+    def _read_iteration(self, found: Iteration, text: str, names: list[str], accepted: int | None) -> Iteration:
+        """`names`: the components of proposed texts, each with what follows it in the text log."""
+        row, found.accepted = found.row, accepted
         if found.accepted is not None and found.accepted >= len(self.candidates):
             row.report("new_program_idx", f"a candidate of {CANDIDATES}", f"found {found.accepted}; taken as not kept")
             found.accepted = None
-        names = _PROPOSED.split(text)
         for name, proposed in zip(names[1::2], names[2::2], strict=True):
             lines = proposed.splitlines()  # what follows the text in the entry is GEPA's own
             end = next((place for place, line in enumerate(lines) if line.startswith(_OWN)), len(lines))
@@ -201,6 +234,8 @@ class GepaRun:
         """Return the seed's scores on validation. The log gives their mean, single ones where the seed is on the
         first front that it lists; what is missing follows from the mean if it is one score, or if nothing is left for
         them."""
+        if stated := self._read_stated():
+            return stated
         base = _BASE.search(self.log.get(0, ""))
         listed = next((text for text in self.log.values() if _PROGRAMS.search(text)), "")
         front = _read_pairs(_FRONT, listed)
@@ -216,6 +251,11 @@ class GepaRun:
             place, expected = f"Iteration 0, {total} items", "the seed's score on each item of validation"
             self.root.report(self.folder / TEXT_LOG, place, expected, f"found {len(known)}; the others are unknown")
         return known
+
+    def _read_stated(self) -> dict[Item, float]:
+        """Return the scores that GEPA writes for agents (`write_agent_state`)."""
+        raw = read_optional(self.root, self.folder / "iterations" / "seed" / "val_scores.json").raw
+        return {int(item) if item.isdecimal() else item: score for item, score in raw.items() if _is_number(score)}
 
     @cached_property
     def best(self) -> int | None:
@@ -248,23 +288,32 @@ class GepaRun:
         start = [self._trial((0, "val", item), 0, item, score, START) for item, score in self.seed_scores.items()]
         found = []
         for each in self.iterations:
-            for side, name, candidate in (("parent", PARENT, each.parent), ("proposal", PROPOSAL, each.accepted)):
+            # A merge is tried on items of validation: its parents have scores there.
+            sides = [("proposal", PROPOSAL, each.accepted)]
+            sides = sides if each.merged else [("parent", PARENT, each.parent), *sides]
+            for side, name, candidate in sides:
                 for place, (item, score) in enumerate(each.scores(name)):
-                    found.append(self._trial((each.number, side, place), candidate, item, score))
+                    ident, split = (each.number, side, place), "val" if each.merged else "train"
+                    found.append(self._trial(ident, candidate, item, score, split=split))
             for item, score in each.validation.items() if each.accepted is not None else ():
                 found.append(self._trial((each.number, "val", item), each.accepted, item, score))
         return start, found
 
     def _trial(
-        self, ident: tuple[int, str, Item], candidate: int | None, item: Item, score: float, condition: str = NAME
+        self,
+        ident: tuple[int | str, str, Item],
+        candidate: int | None,
+        item: Item,
+        score: float,
+        condition: str = NAME,
+        split: str = "val",
     ) -> FoundRow:
         number, side, _ = ident
-        split = "val" if side == "val" else "train"
         task = f"{split}-{clean(str(item))}"
-        is_result = split == "val" and (condition == START or candidate == self.best)
+        is_result = side == "val" and (condition == START or candidate == self.best)
         phase = Phase.EVALUATION if is_result else Phase.ACQUISITION  # others' scores only served the search
         outputs = self.folder / "generated_best_outputs_valset" / f"task_{item}"
-        is_kept = split == "val" and ".." not in outputs.parts and self.root.is_dir(outputs)
+        is_kept = side == "val" and ".." not in outputs.parts and self.root.is_dir(outputs)
         kept = self.root.listing(outputs)[1] if is_kept else []
         answer = next((entry.path for entry in kept if entry.name.endswith(f"_prog_{candidate}.json")), None)
 
@@ -287,7 +336,7 @@ class GepaRun:
         path = f"{self.root.label(self.folder)}, iteration {number}, {split} item {item}"
         files = () if answer is None else (answer,)
         return FoundRow(
-            self.root, path, (self._ident(*ident),), (f"{number:06}", side, f"{item:0>6}"), build, row, files
+            self.root, path, (self._ident(*ident),), (f"{number:0>6}", side, f"{item:0>6}"), build, row, files
         )
 
     def list_moments(self) -> Iterator[sources.Moment]:
@@ -297,7 +346,8 @@ class GepaRun:
             before = self.candidates[each.parent]
             after = {**before, **library_of(each.texts.items())}
             after = after if each.accepted is None else dict(self.candidates[each.accepted])
-            shown = tuple(self._ident(each.number, "parent", place) for place in range(len(each.scores(PARENT))))
+            tried_before = [] if each.merged else each.scores(PARENT)
+            shown = tuple(self._ident(each.number, "parent", place) for place in range(len(tried_before)))
             scored = each.scores(PROPOSAL)
             yield from (tried(ident, before) for ident in shown)
             for place in range(len(scored)):
@@ -310,7 +360,7 @@ class GepaRun:
                 status=kept if scored else DecisionStatus.NO_OP,
                 after=after if each.accepted is not None else before,
                 after_trial=shown[-1] if shown else None,
-                operation_type="merge" if each.row.raw.get("invoked_merge") else "revise" if scored else "",
+                operation_type="merge" if each.merged else "revise" if scored else "",
                 summary=_summarise(each),
                 patch=Patch(each.reason, "revise", changed) if changed else None,
                 evidence=shown,
@@ -363,12 +413,44 @@ def _is_number(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
 
 
+def _list_proposals(row: Document) -> Iterator[dict[str, JsonValue]]:
+    """Yield what an iteration proposed, each as a row of its own: the tasks of a sampling strategy; a merge, whose
+    parent is the better one of the two; else the row itself."""
+    raw = dict(row.raw)
+    tasks = [dict(task.raw) for task in row.objects("tasks")]
+    entities = raw.get("merged_entities")
+    if _name_merged(raw) and isinstance(entities, list):
+        scores = [raw.get(f"id{number}_subsample_scores") for number in (1, 2)]
+        better = 1 if _sum(scores[1]) > _sum(scores[0]) else 0
+        found = {"selected_program_candidate": entities[better], PARENT: scores[better]}
+        yield raw | found | {PROPOSAL: raw.get("new_program_subsample_scores")}
+    elif len(tasks) > 1:
+        yield from (
+            raw | {PROPOSAL: None, **task, "selected_program_candidate": task.get("parent_idx")} for task in tasks
+        )
+    else:
+        yield raw
+
+
+def _sum(scores: JsonValue) -> float:
+    found = (score for score in scores if _is_number(score)) if isinstance(scores, list) else ()
+    return round(sum(found), 6)  # as far as the text log and the scores agree
+
+
+def _name_merged(raw: Mapping[str, JsonValue]) -> str:
+    """Return the two candidates that an iteration merged; empty if it merged none."""
+    entities = raw.get("merged_entities")
+    pair = entities[:2] if isinstance(entities, list) else []
+    return " and ".join(str(each) for each in pair) if len(pair) == 2 and all(map(_is_item, pair)) else ""
+
+
 def _summarise(each: Iteration) -> str:
+    start = f"Merge of candidates {each.merged}" if each.merged else f"From candidate {each.parent}"
     old, new = (sum(score for _, score in each.scores(name)) for name in (PARENT, PROPOSAL))
     count = len(each.scores(PROPOSAL))
     if not count:
-        return f"From candidate {each.parent}. {each.reason or 'No proposal was scored.'}"
-    gate = f"From candidate {each.parent}. Minibatch of {count}: {old:g} -> {new:g}"
+        return f"{start}. {each.reason or 'No proposal was scored.'}"
+    gate = f"{start}. Minibatch of {count}: {old:g} -> {new:g}"
     if each.accepted is None:
         return f"{gate}, not better: rejected."
     scores = each.validation.values()

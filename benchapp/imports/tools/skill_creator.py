@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.benchmark_rows import (
+    CONDITIONS,
     is_condition,
     list_rows,
     name_condition,
@@ -52,7 +53,12 @@ def others(root: Root, folder: Path) -> list[Path]:
     if not paths and FOLDER.fullmatch(folder.name):
         return []
     subs = [sub for sub in root.listing(folder)[0] if sub.name not in own and not is_condition(sub.name)]
-    return [sub for sub in subs if not any(is_condition(each.name) for each in root.listing(sub)[0])]
+    return [sub for sub in subs if not _is_eval(root, sub)]
+
+
+def _is_eval(root: Root, folder: Path) -> bool:
+    folders, files = root.listing(folder)
+    return any(is_condition(sub.name) for sub in folders) or any(file.name in KINDS for file in files)
 
 
 def _list_iterations(root: Root, folder: Path) -> list[Path]:
@@ -61,28 +67,38 @@ def _list_iterations(root: Root, folder: Path) -> list[Path]:
 
 
 def _is_iteration(root: Root, folder: Path) -> bool:
-    """Has it a benchmark, or folders of conditions or evals? Under another name: a benchmark with results of a
-    condition, or of the skill that it names; or agent-skills-eval's."""
+    """Has it a benchmark, or folders of conditions or evals? Under another name: gradings of a condition; a benchmark
+    with results of a condition, or of the skill that it names; or agent-skills-eval's."""
+    subs = root.listing(folder)[0]
     if not FOLDER.fullmatch(folder.name):
-        if not root.is_file(folder / "benchmark.json"):
-            return False
-        benchmark, meta = (read_optional(root, folder / name) for name in ("benchmark.json", "meta.json"))
-        if {"runs_per_eval", "query_results"} & benchmark.raw.keys():  # agent-skill-eval's, which reads its files alone
-            return False
-        if "run_summary" in benchmark.raw and isinstance(meta.raw.get("modes"), list):
-            return True
-        names_skill = bool(benchmark.raw.get("skill_name") or benchmark.object("metadata").raw.get("skill_name"))
-        rows = (row for row in list_rows(benchmark) if names_skill or is_condition(row.condition))
-        return any(read_grading(row.document, "").verdict for row in rows)
+        return any(_is_graded(root, each / name) for each in (folder, *subs) for name in CONDITIONS) or _is_rated(
+            root, folder
+        )
     if any(root.is_file(folder / name) for name in ("benchmark.json", "feedback.json")):
         return True
-    for sub in root.listing(folder)[0]:
-        below, files = root.listing(sub)
-        if is_condition(sub.name) or any(is_condition(each.name) for each in below):
-            return True
-        if any(file.name in KINDS for file in files) or any(root.is_file(each / "grading.json") for each in below):
-            return True
-    return False
+    return any(
+        is_condition(sub.name)
+        or _is_eval(root, sub)
+        or any(root.is_file(each / "grading.json") for each in root.listing(sub)[0])
+        for sub in subs
+    )
+
+
+def _is_graded(root: Root, folder: Path) -> bool:
+    return root.is_file(folder / "grading.json") or root.is_file(folder / "run-1" / "grading.json")
+
+
+def _is_rated(root: Root, folder: Path) -> bool:
+    if not root.is_file(folder / "benchmark.json"):
+        return False
+    benchmark, meta = (read_optional(root, folder / name) for name in ("benchmark.json", "meta.json"))
+    if {"runs_per_eval", "query_results"} & benchmark.raw.keys():  # agent-skill-eval's, which reads its files alone
+        return False
+    if "run_summary" in benchmark.raw and isinstance(meta.raw.get("modes"), list):
+        return True
+    names_skill = bool(benchmark.raw.get("skill_name") or benchmark.object("metadata").raw.get("skill_name"))
+    rows = (row for row in list_rows(benchmark) if names_skill or is_condition(row.condition))
+    return any(read_grading(row.document, "").verdict for row in rows)
 
 
 @dataclass

@@ -276,7 +276,7 @@ class Iteration:
         self._divide_gradings()
         self._take_stray_gradings()
         for result in self.results.values():
-            above = (result.folders[:depth] for depth in range(len(result.folders), 0, -1))
+            above = (result.folders[:depth] for depth in range(len(result.folders), -1, -1))
             if path := next((self._metadata[each] for each in above if each in self._metadata), None):
                 result.files.setdefault("metadata", path)
         self._take_benchmark()
@@ -290,7 +290,7 @@ class Iteration:
 
     def _sort_in(self, entry: FolderEntry, copies: dict[Place, Result]) -> None:
         *folders, name = entry.name.split("/")
-        if not folders or name in _OWN or not _GIVEN.isdisjoint(folders):
+        if not (folders or name == "eval_metadata.json") or name in _OWN or not _GIVEN.isdisjoint(folders):
             self._left += [] if name in _OWN or entry.path == self.benchmark.path else [entry.name]
             return
         inside = folders[folders.index("outputs") :] if "outputs" in folders else []

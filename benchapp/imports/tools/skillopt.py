@@ -24,6 +24,7 @@ from runner.base.text import clean
 from runner.base.types import DecisionStatus, JsonValue, Phase
 
 NAME, TITLE, OLD = "skillopt", "SkillOpt", "old-skill"
+EVALUATED, EVAL_SUMMARY = "with-skills", "eval_summary.json"  # of one skill, by skillopt-eval
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 METRICS = ("hard", "soft", "em", "f1", "sub_em", "anls")  # the first two in every environment
 ANSWERS = ("predicted_answer", "gold_answers", "ground_truth")
@@ -35,7 +36,7 @@ SETTINGS = """env seed num_epochs steps_per_epoch train_size batch_size accumula
     max_completion_tokens reasoning_effort optimizer_backend target_backend""".split()
 KNOWN = """skills steps slow_update meta_skill config.json history.json runtime_state.json summary.json best_skill.md
     lr_history.jsonl selection_eval_baseline final_selection_eval test_eval_baseline test_eval
-    test_eval_final""".split()
+    test_eval_final eval_summary.json results.jsonl predictions""".split()
 _OF_STEP = {"step", "step_in_epoch", "action", "rollout_hard"}
 ACTIONS = {  # what a step or slow update did: the status of the decision, and words for it
     "accept_new_best": (DecisionStatus.APPLIED, "accepted as new best"),
@@ -50,11 +51,14 @@ ACTIONS = {  # what a step or slow update did: the status of the decision, and w
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Has it the first version of a skill, a best one and steps, or at least the history of the steps?"""
+    """Has it the first version of a skill, a best one and steps, or at least the history of the steps? Or has it the
+    results of one skill?"""
     if root.is_file(folder / "skills" / "skill_v0000.md"):
         return True
     if root.is_file(folder / "best_skill.md") and root.is_dir(folder / "steps"):
         return True
+    if root.is_file(folder / EVAL_SUMMARY) and root.is_file(folder / "results.jsonl"):
+        return {"skill", "hard"} <= read_optional(root, folder / EVAL_SUMMARY).raw.keys()
     value = read_json(root, folder / "history.json") if root.is_file(folder / "history.json") else None
     return isinstance(value, list) and any(isinstance(row, dict) and row.keys() >= _OF_STEP for row in value)
 
@@ -62,6 +66,7 @@ def claims(root: Root, folder: Path) -> bool:
 def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     run = OptimizedSkill(root, folder)
     trials = tuple(trial for stage in run.stages.values() for trial in stage.trials)
+    run.stage(".").check(run.evaluated, {"hard": "hard", "soft": "soft"})
     if trials or run.records:
         yield sources.FoundExperiment(run.source, trials, histories=tuple(run.histories()))
     folders, files = root.listing(folder)
@@ -69,7 +74,7 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
         root.report(folder, "", "what SkillOpt writes", f"{list_names(left)}: something else; left out")
     below = root.tree(folder, skip=frozenset({"predictions"}))
     rows = [file.name.removesuffix("/results.jsonl") for file in below if file.path.name == "results.jsonl"]
-    if left := [name for name in rows if name not in run.stages]:
+    if left := [name for name in rows if name not in {*run.stages, "results.jsonl"}]:
         root.report(folder, "", "results in the folders of SkillOpt", f"{list_names(left)}: another place; left out")
 
 
@@ -79,6 +84,7 @@ class OptimizedSkill:
     def __init__(self, root: Root, folder: Path) -> None:
         self.root, self.folder, self.none = root, folder, Document(root, folder, {})
         self.config, self.summary = (read_optional(root, folder / f"{name}.json") for name in ("config", "summary"))
+        self.evaluated = self.document(EVAL_SUMMARY)
         self.env = re.sub(r"[^A-Za-z0-9._-]+", "-", self.config.text("env", 60) or "").strip(".-") or "skill"
         rows = {step: row for row in self.listed("history.json") if (step := row.count("step"))}
         steps = sorted(rows.keys() | self.numbers("steps", "step_"))
@@ -124,9 +130,10 @@ class OptimizedSkill:
             "settings": {key: self.config.raw[key] for key in SETTINGS if key in self.config.raw},
             "tokens_by_stage": {stage: dict(tokens.object(stage).raw) for stage in tokens.raw} or sources.UNKNOWN,
             "optimizer_notes": {epoch: text for epoch, text in notes.items() if text},
+            **({"evaluated": dict(self.evaluated.raw)} if self.evaluated else {}),
         }
         found = sources.ExperimentSource.of_folder(self.root, self.folder, format=NAME, title=TITLE)
-        return replace(found, spec=spec, was_cut_short=not self.root.is_file(self.folder / "summary.json"))
+        return replace(found, spec=spec, was_cut_short=not (self.summary or self.evaluated))
 
     def run(self, condition: str) -> sources.RunSource:
         model, author = (self.config.text(f"{role}_model", 200) or sources.UNKNOWN for role in ("target", "optimizer"))
@@ -152,6 +159,7 @@ class OptimizedSkill:
             ("test_eval", Phase.DEPLOYMENT),
             ("test_eval_final", Phase.ACQUISITION),
         ]  # the last one of the last skill
+        places += [(".", Phase.EVALUATION)] if self.evaluated else []
         found = [place for place in places if self.folders(f"{place[0]}/predictions") or self.has_rows(place[0])]
         return {name: Stage(self, number, name, phase) for number, (name, phase) in enumerate(found)}
 
@@ -336,7 +344,7 @@ class Stage:
 
     def __init__(self, run: OptimizedSkill, number: int, name: str, phase: Phase) -> None:
         self.run, self.name, self.phase = run, name, phase
-        self.condition = OLD if name.endswith("_baseline") else NAME
+        self.condition = OLD if name.endswith("_baseline") else EVALUATED if name == "." else NAME
         self.trials: list[FoundRow] = []
         self.scores: list[dict[str, float]] = []
         path, folders, seen = run.folder / name / "results.jsonl", run.folders(f"{name}/predictions"), set[str]()

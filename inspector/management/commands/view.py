@@ -149,8 +149,9 @@ def fingerprint_files(paths: list[Path]) -> str:
 
 def choose_page() -> str:
     """Choose the comparison if there are several conditions, else the library if it changed (in git: of the skill that
-    changed most and exists), else the trial if there is one, the trials if they have one condition, else the
-    experiment or the list of them. Of sessions and one git repository, choose the skill that most read."""
+    changed most and exists) or if there are no trials, else the trial if there is one, the trials if they have one
+    condition, else the experiment or the list of them. Of sessions and one git repository, choose the skill that most
+    read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
         is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.not_deleted())
@@ -162,6 +163,8 @@ def choose_page() -> str:
     if runs.filter(episodes__trials__success__isnull=False).values("condition").distinct().count() > 1:
         return reverse("experiment", args=[public_id])
     learned = runs.annotate(decisions=Count("episodes__decisions")).filter(decisions__gt=0).first()
+    if learned is None and not Trial.objects.filter(episode__run__in=runs).exists():
+        learned = runs.filter(episodes__library__isnull=False).first()  # skills without a history
     if learned is not None:
         address = reverse("library", args=[learned.public_id])
         skills = learned.episodes.annotate(decisions_total=Count("decisions")).filter(library__files_total__gt=0)

@@ -45,6 +45,7 @@ READERS: dict[str, str] = {
     "mini-swe-agent": "chat:read_mini",
     "swe-agent": "chat:read_swe",
     "openhands": "openhands:read",
+    "pi": "pi:read",
     "opencode-export": "opencode:read_export",
     "opencode-stream": "opencode:read_stream",
     "chat-messages": "chat:read_chat",
@@ -73,6 +74,7 @@ EVIDENCE = {
     "mini-swe-agent": "its info and messages, or marks of its shell",
     "swe-agent": "its trajectory or history of actions",
     "openhands": "events that name an action, an observation or a kind",
+    "pi": "its session's id and folder, or messages with a parentId and a stopReason",
     "opencode-export": "its info, and messages with parts of a sessionID",
     "opencode-stream": "events with a sessionID and a part",
     "terminus-episodes": "prompts with episodes",
@@ -82,7 +84,6 @@ EVIDENCE = {
 # Logs that are recognised but not readable here: better named than mistaken for another program's.
 UNREAD = {
     "factory-droid": "a session of Factory Droid",
-    "pi": "a session of Pi",
     UNKNOWN_PROGRAM: "a session of an unknown program",
     "telemetry": "telemetry (OpenTelemetry records of Qwen Code or Gemini CLI)",
     "vscode-chat-log": "a log of changes of a chat in VS Code (use Chat: Export Chat)",

@@ -242,6 +242,7 @@ class _CodexRollout:
         self._total, self._copied_total = Usage(), Usage()
         self._has_meta = self._has_own = False
         self._message, self._is_answered = 0, True
+        self._was_compaction = False  # was the last item one?
 
     @property
     def usage(self) -> Usage:
@@ -262,6 +263,8 @@ class _CodexRollout:
         self.steps.copied = is_copied and self._has_meta
         if kind == "response_item":
             yield from self._add_item(payload, timestamp)
+        elif kind == "compacted" and self._was_compaction and not payload.get("message"):
+            self.result.count_event(kind)  # of the item before it
         elif kind == "compacted":
             text = clean(str(payload.get("message") or "")) or "Conversation compacted"
             step = Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=compaction_mark(self.sent))
@@ -294,6 +297,7 @@ class _CodexRollout:
 
     def _add_item(self, item: Record, timestamp: str | None) -> Iterator[Step]:
         kind = str(item.get("type"))
+        self._was_compaction = "compaction" in kind
         if kind == "reasoning":
             summary = content_text(item.get("summary"))[0]
             yield from self._take_answer({"type": "thinking", "thinking": summary} if summary else None, timestamp)
@@ -314,7 +318,7 @@ class _CodexRollout:
             yield from self.steps.user({"content": [block]}, timestamp)
         else:
             yield from self.steps.flush()
-            extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
+            extra = {"item": storable_value(item)} | (compaction_mark(self.sent) if self._was_compaction else {})
             yield from self.steps.note(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
 
     def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:

@@ -15,6 +15,7 @@ from runner.trajectories.atif_values import content_text
 from runner.trajectories.images import PARTS, select_images
 from runner.trajectories.log_records import (
     Record,
+    read_amount,
     read_arguments,
     read_count,
     read_object,
@@ -164,7 +165,8 @@ class _ClaudeMessage:
         """None if it has no usage data. A message with content and without output tokens was not counted at all."""
         if not self._counts:
             return None
-        sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None)
+        cost = read_amount(self._counts.get("cost_usd")) or None  # 0 is that of a model without a known price
+        sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None, cost_usd=cost)
         if self._output == 0 and (self._texts or self._thoughts or self.calls):
             return sent if sent.input_tokens else None
         if self._is_final:

@@ -56,7 +56,7 @@ def read(result: ReadTrajectory) -> Iterator[Step]:
 def _iterate_events(result: ReadTrajectory) -> Iterator[Record]:
     with result.open_binary() as stream:
         start = stream.read(4096).lstrip()
-    is_event = start.startswith(b"{") and not any(f'"{key}"'.encode() in start for key in _LISTS)
+    is_event = start.startswith(b"{") and not any(f'"{key}"'.encode() in start for key in (*_LISTS, "instance_id"))
     parts = (
         ((key, value) for key, value in (("", event) for _, event in result.lines()))
         if is_event

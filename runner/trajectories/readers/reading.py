@@ -121,7 +121,7 @@ def sniff_markdown(source: BinaryIO) -> str:
 
 
 def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
-    """Return a key of UNREAD."""
+    """Return a key of UNREAD, or "pi", whose lines are like those of Factory Droid."""
     kind = keys.get("type")
     if kind == "session" and {"id", "cwd"} <= keys.keys():
         return "pi"

@@ -46,17 +46,6 @@ TELEMETRY = {
     "body": "CLI configuration loaded.",
     "attributes": {"session.id": "s1", "event.name": "qwen-code.config"},
 }
-PI = [
-    {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "/w"},
-    {"type": "message", "id": "a", "parentId": None, "timestamp": AT, "message": {"role": "user", "content": "Go"}},
-    {
-        "type": "message",
-        "id": "b",
-        "parentId": "a",
-        "timestamp": AT,
-        "message": {"role": "assistant", "content": [], "provider": "lab", "stopReason": "stop"},
-    },
-]
 GO = {"role": "user", "content": "Go"}
 OTHERS = [
     {"type": "user", "message": GO, "agent": "MyAgent/1.0"},
@@ -74,8 +63,6 @@ RIVAL = {
 }
 UNKNOWN = "a session of an unknown program"
 LOGS = [
-    ("pi.jsonl", lines(*PI), "a session of Pi"),
-    ("pi-rest.jsonl", lines(*PI[1:]), "a session of Pi"),
     ("other.jsonl", lines(*OTHERS), UNKNOWN),
     ("producer.jsonl", lines({"sessionId": "x1", "type": "user", "message": GO, "producer": "NotClaude"}), UNKNOWN),
     ("rollout.jsonl", lines(*ROLLOUT), UNKNOWN),
@@ -126,7 +113,7 @@ def test_a_later_line_shows_whose_log_it_is(tmp_path):
 def test_other_markdown_is_not_reported(tmp_path):
     """Skills and notes have headings about users and agents, but none that only says who speaks."""
     (tmp_path / "README.md").write_text("# Sums\n\n## Usage\n\nThe user runs it.\n")
-    (tmp_path / "SKILL.md").write_text("# Claude API\n\n## User guide\n\n**Model choice**: any.\n\n### Agent loop\n")
+    (tmp_path / "GUIDE.md").write_text("# Claude API\n\n## User guide\n\n**Model choice**: any.\n\n### Agent loop\n")
     assert [problem.message for problem in bring_in(tmp_path).problems] == ["none was found in it"]
 
 

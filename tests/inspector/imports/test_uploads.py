@@ -321,6 +321,11 @@ def test_a_packed_folder_is_the_folder(client: Client, tmp_path: Path, ending: s
     assert upload(client, tree).batch.counts["created"] == 0
 
 
+def test_a_packed_skill_is_shown_as_it_is(client: Client) -> None:
+    packed = upload(client, {"sums.skill": pack({"sums/SKILL.md": b"# Sums\n", "sums/references/a.md": b"a"}, ".zip")})
+    assert (packed.batch.paths, packed.batch.counts["skills"]) == (["uploaded/sums"], 1)
+
+
 def test_an_archive_of_ours_comes_in_as_it_is(client: Client, tmp_path: Path) -> None:
     upload(client, read_tree(job(tmp_path / "first")))
     experiment = Experiment.objects.get()

@@ -94,6 +94,11 @@ class TestChoosePage:
         skill = Episode.objects.get(key="plot")  # `sort` changed more and was deleted
         assert choose_page() == f"/runs/{skill.run.public_id}/library/?episode={skill.public_id}"
 
+    def test_skills_without_a_history_are_opened(self, tmp_path: Path) -> None:
+        (tmp_path / "SKILL.md").write_text("# Sums\n")
+        import_paths([tmp_path])
+        assert choose_page().startswith(f"/runs/{Episode.objects.get().run.public_id}/library/")
+
     def test_one_trial_is_opened(self) -> None:
         found = make_trial(make_episode(make_run(make_experiment())), success=True)
         assert choose_page() == f"/trials/{found.public_id}/"

@@ -316,6 +316,24 @@ def test_it_reads_acp_and_says_where_arguments_come_from() -> None:
     assert uses(steps) == [("csv-sums", "invoked", 2, None), ("csv-sums", "read", 3, "scripts/add.py")]
 
 
+def test_a_codex_compaction_is_one_step_although_two_lines_report_it(tmp_path: Path) -> None:
+    path = tmp_path / "rollout.jsonl"
+    history = [{"type": "compaction", "encrypted_content": "gAAA"}]
+    lines = [
+        ("session_meta", {"id": "s1", "source": "cli"}),
+        ("event_msg", {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 900}}}),
+        ("response_item", history[0]),
+        ("compacted", {"message": "", "replacement_history": history}),
+        ("compacted", {"message": "So far"}),
+    ]
+    path.write_text("".join(json.dumps({"type": kind, "payload": payload}) + "\n" for kind, payload in lines))
+    steps = list(open_file(path).steps)
+    assert [(step.message, step.extra["compaction"]) for step in steps] == [
+        ("[compaction]", {"tokens_before": 900}),
+        ("So far", {"tokens_before": 900}),
+    ]
+
+
 def test_it_reads_a_codex_rollout() -> None:
     result, steps = read("codex_rollout.jsonl")
     assert [step.source for step in steps] == [Source.SYSTEM, Source.USER, Source.AGENT, Source.AGENT]

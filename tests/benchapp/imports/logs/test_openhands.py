@@ -235,6 +235,17 @@ def test_a_line_is_a_trial_and_only_a_report_judges_it(output: Path) -> None:
     assert import_paths([output.parent]).counts["unchanged"] == 3
 
 
+def test_what_is_before_the_history_may_be_long(output: Path) -> None:
+    """A patch over 256 KiB comes first in a line; the same line may be printed as a document."""
+    row = json.loads(output.read_text().splitlines()[0])
+    long, short = ({"test_result": {"git_patch": "+ line\n" * count}} for count in (50_000, 1_000))
+    write(output.parent / "long" / "output.jsonl", json.dumps({"instance_id": "", **long} | row | long) + "\n")
+    write(output.parent / "printed" / "one.json", json.dumps({"instance_id": "", **short} | row | short, indent=2))
+    import_paths([output.parent / "long", output.parent / "printed"])
+    first, second = Trial.objects.order_by("pk")
+    assert first.steps == second.steps > 1
+
+
 def test_a_second_line_of_an_instance_is_named(output: Path) -> None:
     output.write_text(output.read_text() + json.dumps(row("a-1")) + "\n")
     (problem,) = import_paths([output]).problems

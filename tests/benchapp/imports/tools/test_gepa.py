@@ -184,6 +184,69 @@ def test_a_seed_that_solved_nothing_has_its_scores(tmp_path: Path) -> None:
     )
 
 
+def test_an_iteration_may_propose_several_times(tmp_path: Path) -> None:
+    """With a sampling strategy of GEPA 0.1.4: here the second of two proposals is better than its parent."""
+    folder = run_dir(tmp_path / "runs" / "monday")
+    tasks = [
+        {"parent_idx": 0, "subsample_ids": [7], "subsample_scores": [1.0], "new_subsample_scores": [0.0]},
+        {"parent_idx": 1, "subsample_ids": [8], "subsample_scores": [0.0], "new_subsample_scores": [1.0]},
+    ]
+    row = {"i": 0, "selected_program_candidate": 0, "tasks": tasks, "new_program_idx": 2, "new_program_indices": [2]}
+    write(folder / "run_log.json", [row | {key: tasks[0][key] for key in list(tasks[0])[1:]}])
+    log = f"""Iteration 1: Proposed new text for prompt: {ROUND}
+Iteration 1: Proposed new text for prompt: {UNITS}
+Iteration 1: New subsample score 0.0 is not better than old score 1.0, skipping
+Iteration 1: Accepted candidate (subsample score 0.0 -> 1.0); running full eval.
+Iteration 1: Individual valset scores for new program: {{0: 1.0, 1: 1.0}}
+Iteration 1: New program candidate index: 2
+"""
+    told = [
+        ("rejected", "From candidate 0. Minibatch of 1: 1 -> 0, not better: rejected."),
+        ("applied", "From candidate 1. Minibatch of 1: 0 -> 1, accepted as candidate 2. Validation: 1 on 2 items."),
+    ]
+    write(folder / "run_log.txt", log)
+    import_paths([folder])
+    assert list(Decision.objects.order_by("number").values_list("status", "summary")) == told
+    rejected = Decision.objects.order_by("number")[0].read_proposal()
+    assert rejected is not None
+    assert rejected.upsert_files == {"prompt/SKILL.md": ROUND}
+    alone = tmp_path / "alone"
+    for name in ("candidates.json", "run_log.json"):
+        write(alone / name, json.loads((folder / name).read_text()))
+    import_paths([alone])
+    without = Decision.objects.filter(episode__run__experiment__name__contains="alone").order_by("number")
+    assert [row.summary for row in without] == [told[0][1], told[1][1].partition(" Validation")[0]]
+
+
+def test_a_merge_is_a_decision_from_the_better_one_of_two(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path / "runs" / "monday")
+    row = {
+        "i": 0,
+        "invoked_merge": True,
+        "merged": True,
+        "merged_entities": [1, 2, 0],
+        "subsample_ids": [0, 1],
+        "id1_subsample_scores": [0.0, 0.0],
+        "id2_subsample_scores": [1.0, 0.0],
+        "new_program_subsample_scores": [0.0, 0.0],
+    }
+    # A merge that was not found leaves its mark in the row of the reflection that follows.
+    write(folder / "run_log.json", [row, iteration(2, 0, [0, 0, 0], [1, 0, 0]) | {"invoked_merge": True}])
+    write(folder / "run_log.txt", "Iteration 1: Merged programs 1 and 2 via ancestor 0\n")
+    write(folder / "iterations/seed/val_scores.json", {"0": 0.5, "1": 1.0})  # what GEPA writes for agents
+    report = import_paths([folder])
+    assert list(report.problems) == []
+    assert list(Decision.objects.order_by("number").values_list("operation_type", "summary")) == [
+        ("merge", "Merge of candidates 1 and 2. Minibatch of 2: 1 -> 0, not better: rejected."),
+        ("revise", "From candidate 0. Minibatch of 3: 0 -> 1, not better: rejected."),
+    ]
+    assert Decision.objects.order_by("number")[0].evidence.count() == 0
+    merged = Trial.objects.filter(episode__run__condition="gepa", task__key__startswith="val-")
+    assert list(merged.values_list("phase", flat=True)) == ["acquisition", "acquisition"]
+    seed = Trial.objects.filter(episode__run__condition="old-skill").order_by("task__key")
+    assert list(seed.values_list("reward", flat=True)) == [0.5, 1.0]
+
+
 def test_a_run_that_goes_on_moves_its_results(tmp_path: Path) -> None:
     """At first the seed is best, so the first candidate's scores served the search only."""
     folder = run_dir(tmp_path / "runs" / "monday")
@@ -208,7 +271,12 @@ def test_a_run_that_goes_on_moves_its_results(tmp_path: Path) -> None:
         ("candidates.json", {"0": "a"}, "whole file", "found an object"),
         ("candidates.json", [{"prompt": 1}], "[0]", "found an object"),
         ("run_log.json", {"i": 0}, "", "none: the course of the run is unknown"),
-        ("run_log.json", [{"i": 0, "selected_program_candidate": 9}], "[0]", "found an object"),
+        (
+            "run_log.json",
+            [{"i": 0, "selected_program_candidate": 9}],
+            "[0].selected_program_candidate",
+            "none; the iteration is left out",
+        ),
         (
             "run_log.txt",
             "",

@@ -88,6 +88,61 @@ def test_a_merge_counts_once(repository: Repository) -> None:
     assert told()[3:] == [("sums", "revise", "Merge side")]
 
 
+def test_a_skill_that_comes_back_continues(repository: Repository) -> None:
+    """As where plugins were removed and the removal was reverted (anthropics/claude-plugins-official)."""
+    repository.commit("Theirs", theirs__sums__SKILL_md="# Theirs\n")
+    repository.git("rm", "-rq", "sums", "theirs")
+    repository.commit("Drop both")
+    repository.git("revert", "--no-edit", "HEAD")
+    import_paths([repository.folder])
+    assert told()[3:] == [
+        ("sums", "delete", "Drop both"),
+        ("sums", "create", 'Revert "Drop both"'),
+        *(("theirs/sums", kind, text) for kind, text in (("create", "Theirs"), ("delete", "Drop both"))),
+        ("theirs/sums", "create", 'Revert "Drop both"'),
+    ]
+
+
+def test_a_repository_that_is_one_skill(tmp_path: Path) -> None:
+    made = Repository(tmp_path / "sums")
+    made.commit("First", SKILL_md=SKILL, README_md="# Ours\n")
+    made.commit("Second", SKILL_md=f"{SKILL}- Round.\n", src__main_py="pass\n")
+    made.commit("Third", references__units_md="cm\n")
+    made.commit("Not of the skill", README_md="# Theirs\n", src__main_py="...\n")
+    import_paths([made.folder])
+    assert told() == [("sums", "create", "First"), ("sums", "revise", "Second"), ("sums", "revise", "Third")]
+    assert sorted(Decision.objects.latest("number").after.manifest()) == ["sums/SKILL.md", "sums/references/units.md"]
+
+
+def test_commits_without_a_skill_do_not_count(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_history, "MAX_COMMITS", 4)
+    assert list(import_paths([repository.folder]).problems) == []  # 5 commits, of which 4 change what is in `sums`
+    monkeypatch.setattr(git_history, "MAX_COMMITS", 3)
+    [problem, instead] = import_paths([repository.folder]).problems
+    assert problem.expected == "at most 3 commits"
+    assert instead.message == "none that can be read: they are shown as they are now"
+
+
+def test_a_shallow_clone_has_the_commits_that_it_has(repository: Repository, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth", "2", f"file://{repository.folder}", clone], check=True)
+    [problem] = import_paths([clone]).problems
+    assert problem.message == "a shallow clone, which lacks the earlier commits"
+    assert [row[1:] for row in told()] == [("create", "Round"), ("revert", 'Revert "Round"')]
+
+
+def test_skills_without_a_history_are_shown_as_they_are(repository: Repository, tmp_path: Path) -> None:
+    """A folder inside a repository, a worktree (its .git is a file), the skills of an agent."""
+    repository.git("worktree", "add", "-q", str(tmp_path / "tree"))
+    write(tmp_path / "tree" / "node_modules" / "other" / "SKILL.md", "# Other\n")
+    [problem] = import_paths([tmp_path / "tree"]).problems
+    assert problem.message == "none that can be read: they are shown as they are now"
+    assert not Decision.objects.exists()
+    episode = Episode.objects.get()
+    assert (episode.key, sorted(episode.library.manifest())) == ("sums", ["sums/SKILL.md"])
+    assert import_paths([repository.folder / "sums"]).counts["skills"] == 1
+
+
 def test_other_formats_read_the_same_folder(repository: Repository) -> None:
     job(repository.folder / "runs" / "monday")
     report = import_paths([repository.folder])

@@ -105,6 +105,36 @@ def test_an_iteration_alone_comes_first(workspace):
     assert (Experiment.objects.count(), Run.objects.count()) == (1, 4)
 
 
+def test_a_round_of_another_name_and_one_eval_alone(workspace):
+    round_one = workspace / "iteration-1"
+    bring_in(round_one.rename(workspace.parent / "round one"))
+    assert runs() == {"with-skills None": [0.5, 0.5], "no-skill None": [0.25, 0.25]}
+    Experiment.objects.all().delete()
+    bring_in(workspace / "iteration-2" / "eval-2")
+    assert runs() == {"with-skills None": [1.0], "no-skill None": [0.25]}
+    assert Task.objects.latest("pk").title.startswith("Task 2.")
+
+
+def test_a_file_of_a_workspace_names_the_folder_to_import(workspace):
+    path = workspace / "iteration-1" / "eval-1" / "with_skill" / "grading.json"
+    (workspace / "iteration-1" / "benchmark.json").write_text("{}")
+    shutil.move(workspace / "iteration-1/eval-1/with_skill/run-1/grading.json", path)
+    for file, folder in ((path, "eval-1"), (workspace / "iteration-1" / "benchmark.json", "iteration-1")):
+        *_, last = bring_in(file).problems
+        assert last.message == f"a part of {folder}; import that folder"
+
+
+def test_evals_that_a_benchmark_is_about_are_not_reported(tmp_path):
+    folder = tmp_path / "tests" / "second"
+    result = {"pass_rate": 0.5, "passed": 1, "total": 2}
+    rows = [{"eval_id": 1, "configuration": "with_skill", "result": result}]
+    write(folder / "benchmark.json", {"metadata": {"skill_name": "sums"}, "runs": rows})
+    an_eval(folder / "first-sum", 1)
+    report = bring_in(tmp_path)
+    assert [problem.expected for problem in report.problems] == ["the text of the skill that an iteration ran"]
+    assert runs() == {"with-skills None": [0.5]}
+
+
 def test_workspaces_of_several_skills_with_one_name_stay_apart(tmp_path):
     for skill in ("tables", "charts"):
         run_folder(tmp_path / skill / "evals" / "workspace" / "iteration-1" / "eval-1" / "with_skill", True)

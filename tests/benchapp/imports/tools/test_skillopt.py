@@ -360,6 +360,21 @@ def test_a_folder_without_anything_is_reported(tmp_path):
     assert (Trial.objects.count(), len(report.problems)) == (0, 1)
 
 
+def test_one_skill_that_was_only_evaluated(tmp_path):
+    """What `skillopt-eval` writes: results and a summary, and nothing of a search."""
+    folder = tmp_path / "outputs" / "eval_best"
+    rows(folder, 1, 0)
+    summary = {"skill": "/home/dev/best.md", "split": "test", "n_items": 2, "hard": 0.75, "soft": 0.75}
+    write(folder / "eval_summary.json", summary)
+    assert [problem.place for problem in bring_in(tmp_path).problems] == ["hard"]
+    assert Run.objects.get().condition == "with-skills"
+    assert list(Trial.objects.order_by("task__key").values_list("success", "phase")) == [
+        (True, "evaluation"),
+        (False, "evaluation"),
+    ]
+    assert Experiment.objects.get().spec["evaluated"] == summary
+
+
 @pytest.mark.shared_data
 def test_the_history_alone_has_the_decisions(tmp_path):
     """As people publish runs: settings, history, summary and the best skill, without steps, texts or rows."""
