@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -11,7 +11,6 @@ from benchapp.models import Environment
 from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.base.file_digests import IGNORED
-from runner.base.suite import Suite
 from runner.base.trees import TreeCaps, read_tree
 from runner.base.types import Files, Task
 from runner.suites import SUITES
@@ -69,17 +68,13 @@ def read_corpus(suite_key: str, environment_key: str) -> Files:
 
 def read_start_task(suite_key: str, task_key: str, family: str) -> Files:
     """Return files below `tasks/`, in a folder whose name begins with `family`, the slug of the draft's family."""
-    return _read_tasks(suite_key, (task for task in _list_tasks(find_suite(suite_key)) if task.key == task_key), family)
+    return _read_tasks(suite_key, (task for task in find_suite(suite_key).tasks if task.key == task_key), family)
 
 
 def read_start_family(suite_key: str, family_key: str, family: str) -> Files:
     """Return all its tasks, each as from `read_start_task`."""
-    found = (task for task in _list_tasks(find_suite(suite_key)) if task.family == family_key)
+    found = (task for task in find_suite(suite_key).tasks if task.family == family_key)
     return _read_tasks(suite_key, found, family)
-
-
-def _list_tasks(suite: Suite) -> Iterator[Task]:
-    return (task for part in suite.environments for each in part.families for task in each.tasks)
 
 
 def _read_tasks(suite_key: str, tasks: Iterable[Task], family: str) -> Files:

@@ -351,7 +351,7 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
     """Return (agent, task key) -> the task and the number of its trials in the experiment, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
-        tasks = {task.key: task for family in plan.environment.families for task in family.tasks}
+        tasks = {task.key: task for task in plan.environment.tasks}
         for slot in slots(plan):
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)

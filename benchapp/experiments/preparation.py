@@ -121,7 +121,7 @@ def _require_supported(units: Iterable[Environment], explain: Callable[[Task], s
     `explain` gives the reason for a task, or ""."""
     reasons: dict[str, list[str]] = {}
     with suppress(NotOnThisMachine):  # the agent's own check reports it
-        for task in (task for unit in units for family in unit.families for task in family.tasks):
+        for task in (task for unit in units for task in unit.tasks):
             if why := explain(task):
                 reasons.setdefault(why, []).append(task.key)
     if reasons:
@@ -209,8 +209,7 @@ class _Check:
             units = () if self.suite is None else units_of(self.spec, self.suite)
         except SetupError:
             return  # an unknown task or environment is reported at its own field
-        tasks = (task for unit in units for family in unit.families for task in family.tasks)
-        needed = {label for task in tasks for label in task.machine.worker_labels}
+        needed = {label for unit in units for task in unit.tasks for label in task.machine.worker_labels}
         try:
             labels = sort_labels({*self.spec.worker_labels, *needed})
         except ValueError as error:

@@ -27,8 +27,8 @@ from runner.base.encoding import encode
 from runner.base.errors import Account, SetupError, SuiteProblems
 from runner.base.text import plural, replace_unprintable
 from runner.suites import FORMATS
-from runner.suites.findings import NOT_DOWNLOADED
-from runner.suites.group_mapping import GroupMapping, read_mapping
+from runner.suites.documents import NOT_DOWNLOADED
+from runner.suites.families import GroupMapping, read_mapping
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
@@ -119,7 +119,10 @@ class Command(BaseCommand):
         if folder.folder_only:
             why = replace_unprintable(folder.folder_only)
             self.stdout.write(f"\nEvery worker needs the folder at the same path, because {why}.")
-        account, loaded = folder.suite.account, f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
+        account, loaded = (
+            folder.suite.account,
+            f"{len(folder.suite.tasks):,} task{'s' if len(folder.suite.tasks) > 1 else ''}",
+        )
         left = f"; {account.count_set_aside:,} set aside" if account and account.set_aside else ""
         self.stdout.write(
             f"\n{loaded} can be loaded{left}."

@@ -217,7 +217,9 @@ def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bo
 
     only_reviewed: items with a submitted review, which is all an evaluation needs.
     """
-    end_forgotten(queue)
+    # End calls whose judge was killed, so that nobody takes them for running
+    left = queue.judge_calls.filter(status=JudgeCall.Status.STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
+    left.update(status=JudgeCall.Status.FAILED, error="interrupted: its judge vanished")
     outcome = JudgingOutcome(budget)
     codes = list(queue.version.codes.select_related("parent").order_by("ordinal", "id"))
     names = Names.of(queue.version)
@@ -331,12 +333,6 @@ def _row(call: JudgeCall, label: Judged) -> Suggestion:
         reason=f"{label.reason}{sure}".strip(),
         call=call,
     )
-
-
-def end_forgotten(queue: Queue) -> int:
-    """End calls whose judge was killed, so that nobody takes them for running."""
-    left = queue.judge_calls.filter(status=JudgeCall.Status.STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
-    return left.update(status=JudgeCall.Status.FAILED, error="interrupted: its judge vanished")
 
 
 def _request_as_json(model: Model, request: ModelRequest) -> dict[str, object]:

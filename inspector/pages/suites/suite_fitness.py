@@ -165,7 +165,7 @@ class SuiteQualification(Shaped):
 
     @property
     def heads(self) -> list[str]:
-        return [CHECK_WORDS[name] for name in self.checks]
+        return [CHECK_WORDS[name].title for name in self.checks]
 
     @property
     def has_costs(self) -> bool:
@@ -183,7 +183,7 @@ class SuiteQualification(Shaped):
     def rules(self) -> list[tuple[str, Rule]]:
         """Return each check in words, and its rule."""
         found = {check.name: check.rule for each in self.tasks for check in each.checks}
-        return [(CHECK_WORDS[name], found[name]) for name in self.checks]
+        return [(CHECK_WORDS[name].title, found[name]) for name in self.checks]
 
     @property
     def chances(self) -> list[tuple[str, str, list[str]]]:

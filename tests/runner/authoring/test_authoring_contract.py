@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
-from runner.authoring.contract.contract_rules import PROFILES
+from runner.authoring.contract.contract import PROFILES, apply_patch, check_patch, operation_of
 from runner.base.types import AuthorMode, Patch
 from tests.cases import every
 from tests.runner.small_patches import CITING, EDIT, LIBRARY, SLUG, errors, occasion, patch, skill, warnings

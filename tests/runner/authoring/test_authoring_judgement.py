@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.authoring.author import judge_reply
-from runner.authoring.contract.contract import apply_patch, check_patch
-from runner.authoring.contract.contract_rules import PROFILES, RULES
+from runner.authoring.contract.contract import PROFILES, RULES, apply_patch, check_patch
 from runner.authoring.occasion import confinement_problem
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, File, ModelReply, Patch

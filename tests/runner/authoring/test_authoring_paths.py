@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.authoring.contract.contract import check_patch
-from runner.authoring.contract.contract_rules import PROFILES
+from runner.authoring.contract.contract import PROFILES, check_patch
 from runner.authoring.occasion import confinement_problem
 from runner.base.types import File
 from tests.cases import every
