@@ -10,7 +10,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 
@@ -212,14 +212,6 @@ def _name_values(values: Sequence[Constant]) -> str:
 # --- nearly equal inputs ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """The smallest hashes of a text's shingles."""
-
-    file: ScreenedFile
-    hashes: tuple[int, ...]
-
-
 def find_near_inputs(
     environment: Environment, tasks: Sequence[ScreenedTask], common: Collection[str]
 ) -> Iterator[SuiteFinding]:
@@ -235,25 +227,26 @@ def _near_inputs(
 ) -> Iterator[SuiteFinding]:
     sketches = {each.key: list(_sketch_files(each, common)) for each in tasks}
     for first, second in taught_pairs(environment, tasks):
-        for mine in sketches[first.key]:
-            for theirs in sketches[second.key]:
-                if mine.file.ending != theirs.file.ending or mine.file.digest == theirs.file.digest:
+        for mine, own_hashes in sketches[first.key]:
+            for theirs, their_hashes in sketches[second.key]:
+                if mine.ending != theirs.ending or mine.digest == theirs.digest:
                     continue
-                similar = _similarity(mine.hashes, theirs.hashes)
+                similar = _similarity(own_hashes, their_hashes)
                 if similar >= SIMILAR:
                     note = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
-                    keys, places = (first.key, second.key), _whole((mine.file, theirs.file))
+                    keys, places = (first.key, second.key), _whole((mine, theirs))
                     yield SuiteFinding("near-input", Weight.LOOK, keys, note, places)
 
 
-def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[_Sketch]:
+def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[tuple[ScreenedFile, list[int]]]:
+    """Yield files with the smallest hashes of their shingles."""
     texts = [file for file in task.given if file.text and not file.is_build and file.digest not in common]
     for file in sorted(texts, key=lambda each: -each.size)[:MAX_SKETCHED]:
         if file.text:
             words = _WORDS.findall(file.text.lower())[:MAX_WORDS]
             hashes = {_hash(shingle) for shingle in shingles_of(words, SHINGLE)}
             if len(hashes) >= LEAST_SHINGLES:
-                yield _Sketch(file, tuple(heapq.nsmallest(SKETCH, hashes)))
+                yield file, heapq.nsmallest(SKETCH, hashes)
 
 
 def _hash(shingle: tuple[str, ...]) -> int:

@@ -87,13 +87,7 @@ class Submitted:
     is_carried: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFailure:
-    """Where a reviewer saw the first upstream failure: step of steps, from 1."""
-
-    item: int
-    step: int
-    of: int
+FirstFailure = tuple[int, int, int]  # item, step where a reviewer saw the first upstream failure, from 1, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +259,7 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         trajectory__steps_total__gt=0,
     )
     for item, step, total in marks.values_list("review__item_id", "step", "trajectory__steps_total").order_by("pk"):
-        yield FirstFailure(item, min(step or total, total), total)
+        yield item, min(step or total, total), total
 
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:
