@@ -29,12 +29,10 @@ from benchapp.record.writing.human_acts import NotPossible, note_activity
 from benchapp.record.writing.rows import enter
 from runner.authoring.teaching import list_teaching_keys
 from runner.base.errors import RunnerError
-from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
 from runner.prompts.roles import OWN
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
@@ -187,7 +185,17 @@ def fork(
     seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
     with transaction.atomic():
         run = _record_run(episode, seed, by)
-        forked = _fork_episode(run, episode, plan, suite, entries[: place - 1])
+        prefix = entries[: place - 1]
+        forked = record_episode(run, plan, 1, record_suite(suite))
+        _Prefix(episode, forked).copy(prefix)
+        state = fold(recorded.read_history(forked))
+        forked.copied_entries = len(prefix)
+        forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
+        forked.is_tainted = (
+            plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
+        )
+        forked.save(update_fields=["copied_entries", "library", "is_tainted"])
+        models.Run.objects.filter(pk=run.pk).touch()
         detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
         note_activity(by, "fork", episode, detail=detail, reason=reason)
         transaction.on_commit(lambda: advance.hint(forked))
@@ -248,22 +256,6 @@ TAKEN_OVER = (
     *("condition", "harness", "harness_version", "agent_model", "author_model", "author_agent", "scripted", "setup"),
     *("setup_digest", "budget_usd", "budget_tokens"),
 )
-
-
-def _fork_episode(
-    run: models.Run, origin: models.Episode, plan: EpisodePlan, suite: Suite, prefix: list[models.Entry]
-) -> models.Episode:
-    forked = record_episode(run, plan, 1, record_suite(suite))
-    _Prefix(origin, forked).copy(prefix)
-    state = fold(recorded.read_history(forked))
-    forked.copied_entries = len(prefix)
-    forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
-    forked.is_tainted = (
-        plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
-    )
-    forked.save(update_fields=["copied_entries", "library", "is_tainted"])
-    models.Run.objects.filter(pk=run.pk).touch()
-    return forked
 
 
 def scored_places(episode: models.Episode) -> list[tuple[int, str]]:

@@ -19,11 +19,13 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
+from benchapp.archive.archive_import import read_manifest
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.formats import AUTO, HARBOR, format_names, load_formats, loose_files, whole_folders
 from benchapp.imports.harbor import harbor_folders
@@ -34,22 +36,29 @@ from benchapp.imports.reading.found_sources import FoundExperiment, FoundTrial
 from benchapp.imports.reading.found_trials import FoundRow
 from benchapp.imports.reading.unread import ARCHIVES, NO_LOGS, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
-from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
+from benchapp.models import (
+    Activity,
+    Episode,
+    Experiment,
+    ImportBatch,
+    ImportedExperiment,
+    ImportProblem,
+    Run,
+    SkillUse,
+    Suite,
+    User,
+)
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.error_text import is_of_machine
+from benchapp.record.sets.suite_files import record_groups
 from benchapp.search.indexing import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
+from runner.suites import SUITES
+from skillglass.envelope import open_members
 
 if TYPE_CHECKING:
     from benchapp.archive.archive_import import TakenIn
-from django.conf import settings
-
-from benchapp.archive.archive_import import read_manifest
-from benchapp.models import Activity, Experiment, Suite
-from benchapp.record.sets.suite_files import record_groups
-from runner.suites import SUITES
-from skillglass.envelope import open_members
 
 logger = logging.getLogger(__name__)
 COUNTED = (

@@ -133,7 +133,16 @@ def screen_suite(suite: Suite) -> Screening:
         tasks = [read_screened(task, skipped) for task in environment.tasks]
         found += _screen_environment(environment, tasks, common)
     found += find_undeclared_traps(suite)
-    return _bounded(found, skipped)
+    # Sort leaks first, then by kind. Each kind and the total are capped, and the rest is counted.
+    order = list(KINDS)
+    ranked = sorted(dict.fromkeys(found), key=lambda each: (each.weight is not Weight.LEAK, order.index(each.kind)))
+    kept: list[SuiteFinding] = []
+    counts = Counter[str]()
+    for each in ranked:
+        counts[each.kind] += 1
+        if counts[each.kind] <= MAX_OF_KIND and len(kept) < MAX_FINDINGS:
+            kept.append(replace(each, says=replace_unprintable(each.says)))
+    return Screening(tuple(kept), len(ranked) - len(kept), skipped.sentences())
 
 
 def _find_common(tasks: Sequence[Task]) -> frozenset[str]:
@@ -173,16 +182,3 @@ def _read_skills(family: Family) -> Mapping[str, str]:
         for path, file in family.curated.items()
         if b"\0" not in file.content
     }
-
-
-def _bounded(found: Sequence[SuiteFinding], skipped: Skipped) -> Screening:
-    """Sort leaks first, then by kind. Each kind and the total are capped, and the rest is counted."""
-    order = list(KINDS)
-    ranked = sorted(dict.fromkeys(found), key=lambda each: (each.weight is not Weight.LEAK, order.index(each.kind)))
-    kept: list[SuiteFinding] = []
-    counts = Counter[str]()
-    for each in ranked:
-        counts[each.kind] += 1
-        if counts[each.kind] <= MAX_OF_KIND and len(kept) < MAX_FINDINGS:
-            kept.append(replace(each, says=replace_unprintable(each.says)))
-    return Screening(tuple(kept), len(ranked) - len(kept), skipped.sentences())

@@ -177,7 +177,15 @@ def _write(suite: models.Suite, name: Path, folder: Path) -> None:
         root = part / name
         root.mkdir(parents=True)
         for row in suite.files.select_related("blob").iterator(chunk_size=50):
-            _write_file(row, make_room(root, row.path))
+            target = make_room(root, row.path)
+            match row.kind:
+                case Kind.FOLDER:
+                    target.mkdir()
+                case Kind.LINK:
+                    target.symlink_to(os.fsdecode(row.blob.content()))
+                case _:
+                    target.write_bytes(row.blob.content())
+                    target.chmod(0o755 if row.kind == Kind.EXECUTABLE else 0o644)
         if out := [link for link in links_below(root) if _leads_out(Path(link), root)]:
             raise ValueError(f"{out[0]} is a link that leads out")
         for place, _, _ in os.walk(root):
@@ -188,17 +196,6 @@ def _write(suite: models.Suite, name: Path, folder: Path) -> None:
             raise
     finally:
         remove_tree(part)
-
-
-def _write_file(row: models.SuiteFile, target: Path) -> None:
-    match row.kind:
-        case Kind.FOLDER:
-            target.mkdir()
-        case Kind.LINK:
-            target.symlink_to(os.fsdecode(row.blob.content()))
-        case _:
-            target.write_bytes(row.blob.content())
-            target.chmod(0o755 if row.kind == Kind.EXECUTABLE else 0o644)
 
 
 def _prune(cache: Path) -> None:
