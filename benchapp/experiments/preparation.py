@@ -44,6 +44,7 @@ from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
+from runner.base.text import list_first
 from runner.base.types import AuthorMode, Environment, Task, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
@@ -125,10 +126,7 @@ def _require_supported(units: Iterable[Environment], explain: Callable[[Task], s
             if why := explain(task):
                 reasons.setdefault(why, []).append(task.key)
     if reasons:
-        message = (
-            f"{', '.join(keys[:5])}{f' and {len(keys) - 5:,} more' if len(keys) > 5 else ''}: {why}"
-            for why, keys in reasons.items()
-        )
+        message = (f"{list_first(keys, 5)}: {why}" for why, keys in reasons.items())
         raise SetupError(f"Harbor cannot run {'; '.join(message)}")
 
 

@@ -16,6 +16,7 @@ from itertools import groupby
 
 from runner.authoring.copied import MAX_WORDS, shingles_of
 from runner.base.constants import Constant
+from runner.base.text import list_first
 from runner.base.types import Environment
 from runner.screening.screened_texts import TINY, ScreenedFile, ScreenedTask, taught_pairs
 from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, flatten, quote
@@ -191,7 +192,8 @@ def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask])
             continue
         if len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
             continue
-        sentence = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
+        named = list_first([value.text[:60] for value in shared], 3)
+        sentence = f"{first.key} and {second.key} expect the same values: {named}."
         quotes = tuple(
             quote(file.task, file.path, file.text or "", *place)
             for file, *place in (mine[shared[0]], theirs[shared[0]])
@@ -202,11 +204,6 @@ def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask])
 def _is_telling(shared: Sequence[Constant]) -> bool:
     """Two values, or one that cannot be a coincidence."""
     return len(shared) > 1 or sum(letter.isdigit() for letter in shared[0].text) >= LEAST_DIGITS
-
-
-def _name_values(values: Sequence[Constant]) -> str:
-    more = len(values) - 3
-    return ", ".join(value.text[:60] for value in values[:3]) + (f" and {more:,} more" if more > 0 else "")
 
 
 # --- nearly equal inputs ----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import yaml
 
 from runner.base.errors import SuiteError, SuiteProblems
 from runner.base.file_digests import GIT_LFS
-from runner.base.text import escape_unprintable
+from runner.base.text import escape_unprintable, list_first
 
 Read = TypeVar("Read")
 MAX_SHOWN = 120
@@ -95,12 +95,7 @@ class Findings:
 
     def notes(self) -> tuple[str, ...]:
         """Return one sentence per finding, with the first places where it occurred."""
-        return tuple(escape_unprintable(f"{text}: {_name_places(where)}") for text, where in self._notes.items())
-
-
-def _name_places(places: list[str]) -> str:
-    more = len(places) - NAMED
-    return ", ".join(places[:NAMED]) + (f" and {more:,} more" if more > 0 else "")
+        return tuple(escape_unprintable(f"{text}: {list_first(where, NAMED)}") for text, where in self._notes.items())
 
 
 def shorten_suite_value(value: object) -> str:

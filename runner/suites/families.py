@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError, SuiteProblems
 from runner.base.suite import Suite
+from runner.base.text import list_first
 from runner.base.types import Corpus, Environment, Family, Task, TaskGroups
 from runner.suites.documents import FieldTable, Findings, read_yaml
 from runner.suites.tasks.task_groups import ATTRIBUTE, FAMILY, MAX_LENGTH, MAX_VALUES, TAKEN, read_values
@@ -48,9 +49,8 @@ class GroupMapping:
         """Report names that a suite with these families and tasks lacks: a copy may hold a part of a release."""
         for what, named, known in (("families", self.families, families), ("tasks", self.tasks, tasks)):
             strange = [key for key in named if key not in known]
-            more = f" and {len(strange) - NAMED:,} more" if len(strange) > NAMED else ""
             if strange:
-                yield f"{self.source.name} names {what} that are not here: {', '.join(strange[:NAMED])}{more}"
+                yield f"{self.source.name} names {what} that are not here: {list_first(strange, NAMED)}"
 
 
 def read_mapping(source: Path) -> GroupMapping:
