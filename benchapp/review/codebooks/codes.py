@@ -73,17 +73,6 @@ def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: 
     return code
 
 
-def rename(code: Code, name: str, user: User | None) -> Code:
-    """Give the same thing another name: labels follow automatically."""
-    wording = replace(Wording.of(code), name=name).check_wording()
-    return reword(code, wording, user)
-
-
-def redefine(code: Code, user: User | None, *, definition: str, include: str, exclude: str) -> Code:
-    """Change what the code means: its labels must be looked at again."""
-    return reword(code, Wording(code.name, definition, include, exclude), user)
-
-
 def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -> Code:
     """Rename and redefine at once. `seen`: the fingerprint of what the person saw, if there was a form."""
     wording = wording.check_wording()
