@@ -20,7 +20,7 @@ from django.db.models import Model
 
 from benchapp import models
 from benchapp.experiments.launch import record_episode
-from benchapp.experiments.plans import cell_of, plan_of, spec_of, suite_of
+from benchapp.experiments.plans import plan_of, spec_alone, spec_of, suite_of
 from benchapp.experiments.work import advance
 from benchapp.models.episodes import Target
 from benchapp.record import recorded
@@ -223,22 +223,16 @@ def _find_place(episode: models.Episode, entries: list[models.Entry], before: Tr
 
 
 def _record_run(episode: models.Episode, seed: int, by: models.User | None) -> models.Run:
-    origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
-    name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
-    file = spec.narrow(
+    origin = episode.run
+    condition, _, prompts = origin.condition.partition("~")
+    name = f"{spec_of(origin).name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
+    file = spec_alone(
+        episode,
         name=name,
-        key="",
-        environments=[episode.key],
-        agents=[arm.agent],
-        agent_models=[arm.agent_model],
-        author_models=[arm.author_model],
-        author_agents=[arm.author_agent],
-        conditions=[arm.condition.partition("~")[0]],
-        prompts=[arm.condition.partition("~")[2] or OWN],
-        replicates=1,
+        conditions=[condition],
+        prompts=[prompts or OWN],
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
-        hypotheses=[],  # about conditions that a fork does not have
     )
     experiment = models.Experiment.objects.create(
         name=name, suite=origin.experiment.suite, spec=file.file, created_by=by
