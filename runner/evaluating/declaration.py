@@ -74,7 +74,10 @@ class Precheck:
         if self.format is not None:
             FORMATS[self.format](content)
         if self.resolution is not None:
-            self._require_resolution(content, self.resolution)
+            width, height, _ = image_size(content)
+            if (width, height) != self.resolution:
+                wanted = f"{self.resolution[0]} x {self.resolution[1]}"
+                raise PrecheckFailed("resolution", f"{width} x {height} pixels, expected {wanted}")
         if self.duration_seconds is not None and _wav_seconds(content) not in self.duration_seconds:
             raise PrecheckFailed(
                 "duration", f"{_wav_seconds(content):.3f} seconds, expected {self.duration_seconds} seconds"
@@ -83,11 +86,6 @@ class Precheck:
             self._require_table(content)
         if self.schema is not None:
             require_schema(read_json(content), self.schema)
-
-    def _require_resolution(self, content: bytes, wanted: tuple[int, int]) -> None:
-        width, height, _ = image_size(content)
-        if (width, height) != wanted:
-            raise PrecheckFailed("resolution", f"{width} x {height} pixels, expected {wanted[0]} x {wanted[1]}")
 
     def _require_table(self, content: bytes) -> None:
         format: TableFormat = next((each for each in TABLE_FORMATS if each == self.format), "csv")
