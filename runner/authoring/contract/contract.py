@@ -36,7 +36,6 @@ from runner.base.types import AuthorMode, Files, Finding, Patch
 Severity = Literal["error", "warning", "off"]
 
 CONTRACT_VERSION = "contract/2"
-PROFILES = ("paper", "as-released", "strict")
 
 MAX_SLUG_CHARS = 64
 MAX_NAME_CHARS = 64
