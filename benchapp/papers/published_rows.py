@@ -97,11 +97,6 @@ class PrintedNumber:
         """The successes that round to the print: k of n. None where n is unknown or no k fits."""
         return None if self.n is None or self.value is None else _count(self.number, self.printed, self.n)
 
-    @property
-    def is_no_count(self) -> bool:
-        """True where n is known and no k of n rounds to the printed number."""
-        return self.n is not None and self.value is not None and self.k is None
-
 
 def count_decimals(printed: str) -> int:
     """Digits after the point of a printed number: 1 of "+38.9", 0 of "727K"."""
@@ -204,11 +199,6 @@ class Recomputed:
     def adds_up(self) -> bool:
         """Do some numbers that round to the columns have a difference that rounds to the printed delta?"""
         return self.low - self.room <= self.printed <= self.high + self.room
-
-    @property
-    def needs_unrounded(self) -> bool:
-        """Does the delta add up only with other numbers that round to the printed ones?"""
-        return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
 
 
 class References:
