@@ -30,7 +30,6 @@ from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Taken, UnusableAnswer
 from runner.drafting.drafted_answers import collision_problem, path_problem
-from runner.drafting.family_tasks import list_tasks_in, name_tasks
 from runner.engine.toolbox import Cleaner
 from runner.models import Model, make_model
 
@@ -178,9 +177,9 @@ def start_draft(
     redactor = Redactor(own_secrets())
     brief = loops.brief_from_plain(loops.brief_to_plain(replace(brief, goal=redactor.text(brief.goal))))
     files, findings = clean_files(files)
-    given, files = files, name_tasks(brief, files)
+    given, files = files, loops.name_tasks(brief, files)
     if files != given:
-        findings.append(f"Its tasks were named as the family's: {', '.join(list_tasks_in(files))}")
+        findings.append(f"Its tasks were named as the family's: {', '.join(loops.tasks_in(files))}")
     loops.check_start(brief, files)
     make_model(model)
     now = timezone.now()

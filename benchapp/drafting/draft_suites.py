@@ -17,7 +17,7 @@ from benchapp.analysis.suite_screening import screen_once, take_screening
 from benchapp.drafting.draft_orders import record_step
 from benchapp.experiments.qualification import Admission, find_qualification, has_tried_traps, read_verdicts
 from benchapp.models import Draft, DraftStep, Experiment, Suite, TaskWorkflow, User
-from benchapp.record.sets.suite_files import SuiteFolder, find_suite, read_folder, record_folder
+from benchapp.record.sets import suite_files
 from benchapp.record.writing.human_acts import note_activity
 from runner.base import suite as runner_suite
 from runner.base.digests import library_digest
@@ -26,7 +26,6 @@ from runner.base.text import plural
 from runner.base.trees import remove_tree, write_tree
 from runner.base.types import File, Files
 from runner.drafting import loops
-from runner.drafting.family_tasks import list_tasks_in, suite_files
 from runner.screening.suite_findings import Weight
 from runner.suites.workflows.workflow import list_problems
 from runner.suites.workflows.workflow_file import read_workflows
@@ -103,7 +102,7 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
     key = f"draft-{draft.brief['family']}-{draft.public_id.hex[:8]}"
     read = _read_folder(folder, key, f"{draft.name} (draft)", replaces=draft.suite)
     with transaction.atomic():
-        row = record_folder(read, by, replaces=draft.suite)
+        row = suite_files.record_folder(read, by, replaces=draft.suite)
         Draft.objects.filter(pk=draft.pk).update(suite=row)
         draft.suite = row
         summary = f"Written as suite {key}: {plural(len(read.suite.tasks), 'task')}"
@@ -116,9 +115,9 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
 
 def _write_folder(draft: Draft, files: Files) -> Path:
     """Write the files as a suite, in a folder named by its content: an experiment never sees other files."""
-    if not list_tasks_in(files):
+    if not loops.tasks_in(files):
         raise SetupError("the draft has no task yet (expected at least one in tasks/)")
-    tree = suite_files(loops.brief_from_plain(draft.brief), files)
+    tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
     base = Path(settings.VAR_DIR) / "drafts" / str(draft.public_id)
     folder = base / library_digest(tree)[:DIGITS]
     if not folder.exists():
@@ -136,10 +135,10 @@ def _write_folder(draft: Draft, files: Files) -> Path:
 
 def _read_folder(
     folder: Path, key: str, name: str, *, strict: bool = False, replaces: Suite | None = None
-) -> SuiteFolder:
+) -> suite_files.SuiteFolder:
     """Read and screen a folder. A SetupError names files as the suite does, not by their place on this machine."""
     try:
-        read = read_folder(folder, key=key, strict=strict, replaces=replaces)
+        read = suite_files.read_folder(folder, key=key, strict=strict, replaces=replaces)
     except SetupError as error:
         raise SetupError(_say(error, folder)) from error
     screen_once(read.suite)
@@ -160,7 +159,7 @@ def _record(draft: Draft, kind: DraftStep.Kind, by: User | None, summary: str, f
 def read_readiness(draft: Draft) -> list[TaskReadiness]:
     """Return the readiness of each task of the head, in the order of the files. A fixed number of queries."""
     files = draft.head.read()
-    keys = list_tasks_in(files)
+    keys = loops.tasks_in(files)
     try:
         evidence = _Evidence(draft, files)
     except SetupError as error:
@@ -175,10 +174,10 @@ class _Evidence:
     def __init__(self, draft: Draft, files: Files) -> None:
         if draft.suite is None:
             raise SetupError("not tried as a suite")
-        tree = suite_files(loops.brief_from_plain(draft.brief), files)
+        tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
         if Path(draft.suite.path).name != library_digest(tree)[:DIGITS]:
             raise SetupError("changed since it was tried as a suite")
-        row, suite = draft.suite, find_suite(draft.suite.key)
+        row, suite = draft.suite, suite_files.find_suite(draft.suite.key)
         self.suite, self.folder, self.page = suite, row.path, reverse("suite", args=[suite.key])
         self.screening = take_screening(suite)
         self.filed = _check_workflow_file(files)  # None without one
@@ -270,7 +269,7 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
     if leaks := _list_leaks(read.suite):
         raise NotReady(leaks)
     with transaction.atomic():
-        row = record_folder(read, by)
+        row = suite_files.record_folder(read, by)
         Draft.objects.filter(pk=draft.pk).update(admitted_as=row)
         draft.admitted_as = row
         notes = [f"Left out: {each}" for each in left_out]

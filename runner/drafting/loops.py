@@ -16,7 +16,19 @@ from runner.base.types import Files
 from runner.drafting import corpus_loop, expansion, further_instances, reference_skills
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Loop, Taken
 from runner.drafting.drafted_answers import collision_problem, path_problem
-from runner.drafting.family_tasks import check_names
+from runner.drafting.family_tasks import check_names, name_tasks, suite_files
+from runner.drafting.family_tasks import list_tasks_in as tasks_in
+
+__all__ = [
+    "brief_from_plain",
+    "brief_to_plain",
+    "check_start",
+    "name_tasks",
+    "next_ask",
+    "suite_files",
+    "take_answer",
+    "tasks_in",
+]
 
 MAX_FAMILY_CHARS = 40
 MAX_GOAL_CHARS = 20_000

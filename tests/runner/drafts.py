@@ -14,7 +14,6 @@ from runner.base.trees import write_tree
 from runner.base.types import File, Files, ModelReply, ModelRequest, Task
 from runner.drafting import loops
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Loop, Taken
-from runner.drafting.family_tasks import suite_files
 from runner.suites import read_suite_folder
 from runner.suites.tasks.task_files import read_test_files, read_workspace_files
 
@@ -99,7 +98,7 @@ def go_on(
 
 def read_drafted(brief: DraftBrief, files: Files, place: Path) -> list[Task]:
     """The tasks of the suite that these files make, as its reader has them."""
-    write_tree(place, suite_files(brief, files))
+    write_tree(place, loops.suite_files(brief, files))
     suite = read_suite_folder(place, strict=True)
     return [task for environment in suite.environments for family in environment.families for task in family.tasks]
 

@@ -16,7 +16,6 @@ from runner.base.trees import write_tree
 from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
 from runner.drafting.draft import DraftBrief, Ended, Loop
-from runner.drafting.family_tasks import list_tasks_in, name_tasks, suite_files
 from runner.screening.screening import screen_suite
 from runner.suites import read_suite_folder
 from runner.suites.workflows.workflow_file import read_workflows
@@ -47,7 +46,7 @@ def test_drafted_tasks_are_solved_by_their_solution_and_neither_by_doing_nothing
     draft = play(brief, STARTS[loop])
     assert draft.ended == Ended(True)
     tasks = read_drafted(brief, draft.files, tmp_path / "suite")
-    assert [task.key for task in tasks] == list_tasks_in(draft.files)
+    assert [task.key for task in tasks] == loops.tasks_in(draft.files)
     for task in tasks:
         assert try_task(task, tmp_path / task.key / "solved", "solution/solve.sh") == "1", task.key
         assert try_task(task, tmp_path / task.key / "untouched") == "0", task.key
@@ -85,7 +84,7 @@ def test_an_expansion_draws_a_workflow_and_goes_two_rounds_with_the_critic() -> 
     assert [taken.accepts for taken in draft.taken] == [None, None, False, None, True, None, True]
     (filed,) = read_workflows(draft.files["workflow.json"].content, "workflow.json")
     assert [step.label for step in filed.workflow.steps] == ["read", "filter", "compare", "compute", "output"]
-    assert list_tasks_in(draft.files) == [f"fee-tables-{number}" for number in range(1, 6)]
+    assert loops.tasks_in(draft.files) == [f"fee-tables-{number}" for number in range(1, 6)]
 
 
 def test_a_planted_defect_is_found_and_repaired_in_the_instruction_alone() -> None:
@@ -198,7 +197,7 @@ def test_a_task_that_a_person_wrote_for_a_scenario_is_not_asked_for() -> None:
 def test_a_corpus_with_its_tasks_is_read_as_a_corpus_with_a_reference_skill(tmp_path: Path) -> None:
     brief = make_brief(Loop.CORPUS)
     skill = {"skills/fee-tables/SKILL.md": File(b"---\nname: fee-tables\ndescription: Fees.\n---\n\n1. Add.\n")}
-    write_tree(tmp_path, suite_files(brief, {**play(brief, CORPUS).files, **skill}))
+    write_tree(tmp_path, loops.suite_files(brief, {**play(brief, CORPUS).files, **skill}))
     (environment,) = read_suite_folder(tmp_path, strict=True).environments
     assert environment.corpus is not None
     assert list(environment.families[0].curated) == ["fee-tables/SKILL.md"]
@@ -266,16 +265,16 @@ def test_the_task_that_others_are_made_from_is_the_first_of_the_family(loop: Loo
     brief, files = make_brief(loop), seed_files("fee-tables-2")
     with pytest.raises(SetupError, match="tasks/fee-tables-1/"):
         loops.check_start(brief, files)
-    assert list_tasks_in(name_tasks(brief, files)) == ["fee-tables-1"]
+    assert loops.tasks_in(loops.name_tasks(brief, files)) == ["fee-tables-1"]
 
 
 def test_tasks_of_another_name_are_refused_and_can_be_given_one_that_fits() -> None:
     brief, files = make_brief(Loop.REFERENCE), {**seed_files("mold"), **seed_files("fee-tables-2")}
     with pytest.raises(SetupError, match="tasks/mold: expected a folder named fee-tables-<number>"):
         loops.check_start(brief, files)
-    named = name_tasks(brief, files)
+    named = loops.name_tasks(brief, files)
     loops.check_start(brief, named)
-    assert list_tasks_in(named) == ["fee-tables-1", "fee-tables-2"]
+    assert loops.tasks_in(named) == ["fee-tables-1", "fee-tables-2"]
     assert named["tasks/fee-tables-1/instruction.md"] == files["tasks/mold/instruction.md"]
 
 
