@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from runner.base.types import Trajectory
-from runner.trajectories.atif_document import atif_document
+from runner.trajectories.atif_values import atif_document
 from tests.conftest import require
 
 HARBOR = "harbor==0.25.0"

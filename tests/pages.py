@@ -24,7 +24,7 @@ from benchapp.models import (
 )
 from benchapp.record.slices import Budget
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
-from benchapp.review.codebooks.codes import Wording, add, rename, split_code
+from benchapp.review.codebooks.codes import Wording, add, split_code
 from benchapp.review.codebooks.examples import add_example
 from benchapp.review.coding.queue_agreement import take_report
 from benchapp.review.suggestions.suggestion_runs import suggest
@@ -34,6 +34,7 @@ from benchapp.stats.comparing.hypotheses import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
+from tests.benchapp.review.rewording import rename
 from tests.worlds.copies import built_once
 from tests.worlds.factories import (
     make_attempt,

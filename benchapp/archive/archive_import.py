@@ -271,7 +271,14 @@ def take_in(path: Path, *, source: str) -> TakenIn:
         manifest = read_manifest(next(members, None))
         if manifest != checked.manifest:
             raise ArchiveError("", "a file that does not change", "it changed during the import")
-        _put_contents(members, manifest.contents)
+        # Store contents before the rows that refer to them. Unused ones are swept.
+        waiting: list[bytes] = []
+        for _ in range(manifest.contents):
+            waiting.append(read_content(next(members, None))[1])
+            if sum(map(len, waiting)) > CONTENT_BYTES_AT_ONCE or len(waiting) >= ROWS_AT_ONCE:
+                Blob.objects.put_many(waiting)
+                waiting = []
+        Blob.objects.put_many(waiting)
         try:
             with transaction.atomic():
                 experiment = _ReadRows(manifest, source).write(members)
@@ -296,17 +303,6 @@ def _refuse_taken(checked: Checked) -> None:
             if taken is not None:
                 message = f"the {table.name} {taken} exists here in another experiment"
                 raise ArchiveError("", "an experiment that is new here", message)
-
-
-def _put_contents(members: Iterator[Member], total: int) -> None:
-    """Store contents before the rows that refer to them. Unused ones are swept."""
-    waiting: list[bytes] = []
-    for _ in range(total):
-        waiting.append(read_content(next(members, None))[1])
-        if sum(map(len, waiting)) > CONTENT_BYTES_AT_ONCE or len(waiting) >= ROWS_AT_ONCE:
-            Blob.objects.put_many(waiting)
-            waiting = []
-    Blob.objects.put_many(waiting)
 
 
 @dataclass(slots=True)

@@ -16,13 +16,11 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, default).strip()
 
 
-def flag(name: str, *, default: bool = False) -> bool:
+def flag(name: str) -> bool:
     value = text(name)
-    if not value:
-        return default
     if value.lower() in {"1", "true", "yes", "on"}:
         return True
-    if value.lower() in {"0", "false", "no", "off"}:
+    if value.lower() in {"", "0", "false", "no", "off"}:
         return False
     raise ImproperlyConfigured(f"{name}={value!r}: expected one of 1, true, yes, on, 0, false, no, off")
 
@@ -51,11 +49,11 @@ def networks(name: str, default: str = "") -> list[str]:
     return found
 
 
-def secret(name: str, default: str = "") -> str:
+def secret(name: str) -> str:
     """Return the value of NAME, or the content of the file that NAME_FILE points at."""
     path = text(f"{name}_FILE")
     if not path:
-        return text(name, default)
+        return text(name)
     try:
         return Path(path).read_text().strip()
     except OSError as error:

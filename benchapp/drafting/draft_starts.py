@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from benchapp.models import Environment
 from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.base.file_digests import IGNORED
-from runner.base.suite import Suite
 from runner.base.trees import TreeCaps, read_tree
 from runner.base.types import Files, Task
 from runner.suites import SUITES
@@ -21,41 +19,13 @@ from runner.suites.tasks.task_files import read_test_files
 CAPS = TreeCaps(file_bytes=1024 * 1024, total_bytes=16 * 1024 * 1024, count=500)
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusAtHand:
-    """`suite` and `environment` are keys."""
-
-    suite: str
-    environment: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyAtHand:
-    """`tasks`: (key, title) of each, in the family's order."""
-
-    key: str
-    name: str
-    tasks: tuple[tuple[str, str], ...]
-
-
-def list_corpora() -> list[CorpusAtHand]:
-    """List corpora of the bundled suites, then of those loaded from a folder, without reading any of these."""
-    bundled = (
-        CorpusAtHand(key, part.key, part.name) for key in SUITES for part in find_suite(key).environments if part.corpus
-    )
+def list_corpora() -> list[tuple[str, str, str]]:
+    """List (key of the suite, key of the environment, name) of the corpora of the bundled suites, then of those loaded
+    from a folder, without reading any of these."""
+    bundled = ((key, part.key, part.name) for key in SUITES for part in find_suite(key).environments if part.corpus)
     rows = Environment.objects.exclude(kind="").exclude(suite__path="").exclude(suite__key__in=SUITES)
     found = rows.order_by("suite__key", "ordinal", "key").values_list("suite__key", "key", "name")
-    return [*bundled, *(CorpusAtHand(*each) for each in found)]
-
-
-def list_families(suite_key: str) -> list[FamilyAtHand]:
-    """List families. Raise SetupError if the suite is unknown, or its folder cannot be read."""
-    return [
-        FamilyAtHand(family.key, family.name, tuple((task.key, task.title) for task in family.tasks))
-        for part in find_suite(suite_key).environments
-        for family in part.families
-    ]
+    return [*bundled, *found]
 
 
 def read_corpus(suite_key: str, environment_key: str) -> Files:
@@ -69,17 +39,13 @@ def read_corpus(suite_key: str, environment_key: str) -> Files:
 
 def read_start_task(suite_key: str, task_key: str, family: str) -> Files:
     """Return files below `tasks/`, in a folder whose name begins with `family`, the slug of the draft's family."""
-    return _read_tasks(suite_key, (task for task in _list_tasks(find_suite(suite_key)) if task.key == task_key), family)
+    return _read_tasks(suite_key, (task for task in find_suite(suite_key).tasks if task.key == task_key), family)
 
 
 def read_start_family(suite_key: str, family_key: str, family: str) -> Files:
     """Return all its tasks, each as from `read_start_task`."""
-    found = (task for task in _list_tasks(find_suite(suite_key)) if task.family == family_key)
+    found = (task for task in find_suite(suite_key).tasks if task.family == family_key)
     return _read_tasks(suite_key, found, family)
-
-
-def _list_tasks(suite: Suite) -> Iterator[Task]:
-    return (task for part in suite.environments for each in part.families for task in each.tasks)
 
 
 def _read_tasks(suite_key: str, tasks: Iterable[Task], family: str) -> Files:

@@ -105,9 +105,11 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
         row = suite_files.record_folder(read, by, replaces=draft.suite)
         Draft.objects.filter(pk=draft.pk).update(suite=row)
         draft.suite = row
-        summary = f"Written as suite {key}: {plural(len(read.tasks), 'task')}"
-        _record(draft, DraftStep.Kind.TRIAL, by, summary, _list_notes(read))
-        note_activity(by, "draft.tried", draft, detail={"suite": key, "tasks": len(read.tasks)})
+        summary = f"Written as suite {key}: {plural(len(read.suite.tasks), 'task')}"
+        set_aside = read.suite.set_aside.items()
+        notes = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in set_aside for error in errors]
+        _record(draft, DraftStep.Kind.TRIAL, by, summary, [*notes, *read.suite.notes])
+        note_activity(by, "draft.tried", draft, detail={"suite": key, "tasks": len(read.suite.tasks)})
     return row
 
 
@@ -147,12 +149,6 @@ def _say(error: SetupError, folder: Path | str) -> str:
     return str(error).replace(f"{folder}/", "")
 
 
-def _list_notes(read: suite_files.SuiteFolder) -> list[str]:
-    set_aside = read.suite.set_aside.items()
-    notes = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in set_aside for error in errors]
-    return [*notes, *read.suite.notes]
-
-
 def _record(draft: Draft, kind: DraftStep.Kind, by: User | None, summary: str, findings: Sequence[str]) -> None:
     record_step(draft, kind, by=by, before=draft.head, after=draft.head, summary=summary, findings=findings)
 
@@ -176,7 +172,12 @@ class _Evidence:
     """What is known about the suite under trial. Raises SetupError if the current files are not under trial."""
 
     def __init__(self, draft: Draft, files: Files) -> None:
-        row, suite = _find_tried(draft, files)
+        if draft.suite is None:
+            raise SetupError("not tried as a suite")
+        tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
+        if Path(draft.suite.path).name != library_digest(tree)[:DIGITS]:
+            raise SetupError("changed since it was tried as a suite")
+        row, suite = draft.suite, suite_files.find_suite(draft.suite.key)
         self.suite, self.folder, self.page = suite, row.path, reverse("suite", args=[suite.key])
         self.screening = take_screening(suite)
         self.filed = _check_workflow_file(files)  # None without one
@@ -231,16 +232,6 @@ class _Evidence:
         return ReadinessCheck(Readiness.FAILED if rejects else Readiness.OPEN, reason, url)
 
 
-def _find_tried(draft: Draft, files: Files) -> tuple[Suite, runner_suite.Suite]:
-    """Return the suite under trial, as row and as on disk. Raise SetupError if there is none of these files."""
-    if draft.suite is None:
-        raise SetupError("not tried as a suite")
-    tree = loops.suite_files(loops.brief_from_plain(draft.brief), files)
-    if Path(draft.suite.path).name != library_digest(tree)[:DIGITS]:
-        raise SetupError("changed since it was tried as a suite")
-    return draft.suite, suite_files.find_suite(draft.suite.key)
-
-
 def _check_workflow_file(files: Files) -> ReadinessCheck | None:
     """Check the workflow that all tasks of the draft share; None if the draft has none."""
     file: File | None = files.get(WORKFLOW_FILE)
@@ -283,9 +274,13 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
         draft.admitted_as = row
         notes = [f"Left out: {each}" for each in left_out]
         _record(
-            draft, DraftStep.Kind.ADMISSION, by, f"Admitted as suite {key}: {plural(len(read.tasks), 'task')}", notes
+            draft,
+            DraftStep.Kind.ADMISSION,
+            by,
+            f"Admitted as suite {key}: {plural(len(read.suite.tasks), 'task')}",
+            notes,
         )
-        note_activity(by, "draft.admitted", draft, detail={"suite": key, "tasks": len(read.tasks)})
+        note_activity(by, "draft.admitted", draft, detail={"suite": key, "tasks": len(read.suite.tasks)})
     return row
 
 

@@ -31,7 +31,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.errors import SandboxError, SetupError, SuiteError
-from runner.base.text import plural, replace_unprintable
+from runner.base.text import list_first, plural, replace_unprintable
 from runner.base.types import Phase, Task, Usage
 from runner.engine.foresight import absent_images, problems_of
 from runner.models import make_model
@@ -351,7 +351,7 @@ def _count_trials(prepared: Prepared) -> dict[tuple[str, str], tuple[Task, int]]
     """Return (agent, task key) -> the task and the number of its trials in the experiment, in the order of the plan."""
     counted: dict[tuple[str, str], tuple[Task, int]] = {}
     for plan in (plan for plans in prepared.plans.values() for plan in plans):
-        tasks = {task.key: task for family in plan.environment.families for task in family.tasks}
+        tasks = {task.key: task for task in plan.environment.tasks}
         for slot in slots(plan):
             _, before = counted.get((plan.agent, slot.task), (None, 0))
             counted[plan.agent, slot.task] = (tasks[slot.task], before + 1)
@@ -400,11 +400,9 @@ def _describe_absent(tasks: list[Task]) -> Iterator[str]:
         yield "No Docker engine answers on this machine. Workers need one where they run."
         return
     for image, keys in absent.items():
-        more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
-        named = f"{', '.join(keys[:SHOWN])}{more}"
         yield replace_unprintable(
             f"Image {image} is not on this machine. The first trial fetches it, and fails where it cannot:"
-            f" docker pull {image} ({named})"
+            f" docker pull {image} ({list_first(keys, SHOWN)})"
         )
 
 
@@ -494,8 +492,15 @@ def describe_design(
         found = planning.find_least(design, spread), planning.predict_power(design, spread, difference)
         rows.append(DesignRow(replicates, *found, scaled, scaled.wall_seconds(workers)))
     return LaunchDesign(
-        *(len(plans), sum(once.tasks) * once.samples, asked, measured.runs if measured else 0, tuple(rows)),
-        *(once.samples, spread, tuple(sorted(given)), difference),
+        episodes=len(plans),
+        tasks=sum(once.tasks) * once.samples,
+        replicates=asked,
+        spread_from=measured.runs if measured else 0,
+        rows=tuple(rows),
+        samples=once.samples,
+        spread=spread,
+        stated=tuple(sorted(given)),
+        difference=difference,
     )
 
 

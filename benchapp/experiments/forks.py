@@ -20,7 +20,7 @@ from django.db.models import Model
 
 from benchapp import models
 from benchapp.experiments.launch import record_episode
-from benchapp.experiments.plans import cell_of, plan_of, spec_of, suite_of
+from benchapp.experiments.plans import plan_of, spec_alone, spec_of, suite_of
 from benchapp.experiments.work import advance
 from benchapp.models.episodes import Target
 from benchapp.record import recorded
@@ -29,12 +29,10 @@ from benchapp.record.writing.human_acts import NotPossible, note_activity
 from benchapp.record.writing.rows import enter
 from runner.authoring.teaching import list_teaching_keys
 from runner.base.errors import RunnerError
-from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
 from runner.prompts.roles import OWN
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
@@ -187,7 +185,17 @@ def fork(
     seed = secrets.randbits(61) if dice == "new" else (episode.run.seed or 0)
     with transaction.atomic():
         run = _record_run(episode, seed, by)
-        forked = _fork_episode(run, episode, plan, suite, entries[: place - 1])
+        prefix = entries[: place - 1]
+        forked = record_episode(run, plan, 1, record_suite(suite))
+        _Prefix(episode, forked).copy(prefix)
+        state = fold(recorded.read_history(forked))
+        forked.copied_entries = len(prefix)
+        forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
+        forked.is_tainted = (
+            plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
+        )
+        forked.save(update_fields=["copied_entries", "library", "is_tainted"])
+        models.Run.objects.filter(pk=run.pk).touch()
         detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
         note_activity(by, "fork", episode, detail=detail, reason=reason)
         transaction.on_commit(lambda: advance.hint(forked))
@@ -215,22 +223,16 @@ def _find_place(episode: models.Episode, entries: list[models.Entry], before: Tr
 
 
 def _record_run(episode: models.Episode, seed: int, by: models.User | None) -> models.Run:
-    origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
-    name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
-    file = spec.narrow(
+    origin = episode.run
+    condition, _, prompts = origin.condition.partition("~")
+    name = f"{spec_of(origin).name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
+    file = spec_alone(
+        episode,
         name=name,
-        key="",
-        environments=[episode.key],
-        agents=[arm.agent],
-        agent_models=[arm.agent_model],
-        author_models=[arm.author_model],
-        author_agents=[arm.author_agent],
-        conditions=[arm.condition.partition("~")[0]],
-        prompts=[arm.condition.partition("~")[2] or OWN],
-        replicates=1,
+        conditions=[condition],
+        prompts=[prompts or OWN],
         seed=seed,
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
-        hypotheses=[],  # about conditions that a fork does not have
     )
     experiment = models.Experiment.objects.create(
         name=name, suite=origin.experiment.suite, spec=file.file, created_by=by
@@ -248,22 +250,6 @@ TAKEN_OVER = (
     *("condition", "harness", "harness_version", "agent_model", "author_model", "author_agent", "scripted", "setup"),
     *("setup_digest", "budget_usd", "budget_tokens"),
 )
-
-
-def _fork_episode(
-    run: models.Run, origin: models.Episode, plan: EpisodePlan, suite: Suite, prefix: list[models.Entry]
-) -> models.Episode:
-    forked = record_episode(run, plan, 1, record_suite(suite))
-    _Prefix(origin, forked).copy(prefix)
-    state = fold(recorded.read_history(forked))
-    forked.copied_entries = len(prefix)
-    forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None
-    forked.is_tainted = (
-        plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
-    )
-    forked.save(update_fields=["copied_entries", "library", "is_tainted"])
-    models.Run.objects.filter(pk=run.pk).touch()
-    return forked
 
 
 def scored_places(episode: models.Episode) -> list[tuple[int, str]]:

@@ -129,6 +129,22 @@ def spec_of(run: Run) -> LaunchSpec:
     return read_spec(run.experiment.spec)
 
 
+def spec_alone(episode: Episode, **changes: object) -> LaunchSpec:
+    """Return the launched file with some fields changed, for an experiment of this episode's unit and arm alone."""
+    arm = cell_of(episode.run).arm
+    return spec_of(episode.run).narrow(
+        key="",
+        environments=[episode.key],
+        agents=[arm.agent],
+        agent_models=[arm.agent_model],
+        author_models=[arm.author_model],
+        author_agents=[arm.author_agent],
+        hypotheses=[],  # about conditions that it does not have
+        replicates=1,
+        **changes,
+    )
+
+
 def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
     """Return the plan as launched. Raise SetupError, naming the differences, if the setup changed since."""
     run, spec = episode.run, spec_of(episode.run)

@@ -44,6 +44,7 @@ from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
+from runner.base.text import list_first
 from runner.base.types import AuthorMode, Environment, Task, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
@@ -121,14 +122,11 @@ def _require_supported(units: Iterable[Environment], explain: Callable[[Task], s
     `explain` gives the reason for a task, or ""."""
     reasons: dict[str, list[str]] = {}
     with suppress(NotOnThisMachine):  # the agent's own check reports it
-        for task in (task for unit in units for family in unit.families for task in family.tasks):
+        for task in (task for unit in units for task in unit.tasks):
             if why := explain(task):
                 reasons.setdefault(why, []).append(task.key)
     if reasons:
-        message = (
-            f"{', '.join(keys[:5])}{f' and {len(keys) - 5:,} more' if len(keys) > 5 else ''}: {why}"
-            for why, keys in reasons.items()
-        )
+        message = (f"{list_first(keys, 5)}: {why}" for why, keys in reasons.items())
         raise SetupError(f"Harbor cannot run {'; '.join(message)}")
 
 
@@ -209,8 +207,7 @@ class _Check:
             units = () if self.suite is None else units_of(self.spec, self.suite)
         except SetupError:
             return  # an unknown task or environment is reported at its own field
-        tasks = (task for unit in units for family in unit.families for task in family.tasks)
-        needed = {label for task in tasks for label in task.machine.worker_labels}
+        needed = {label for unit in units for task in unit.tasks for label in task.machine.worker_labels}
         try:
             labels = sort_labels({*self.spec.worker_labels, *needed})
         except ValueError as error:

@@ -29,6 +29,7 @@ from benchapp.experiments.plans import (
     make_plan,
     plan_of,
     setup_of,
+    spec_alone,
     spec_of,
     suite_of,
 )
@@ -290,20 +291,13 @@ def _prepare(
     left_out = asked.skill[:60] or plural(len(hunks), "change")
     label = f"{state.key} without {left_out}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
-    probe = spec.narrow(
+    probe = spec_alone(
+        episode,
         name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, "
         f"{label})"[:300],
-        key="",
         protocol=PROTOCOL,
-        environments=[episode.key],
-        agents=[arm.agent],
-        agent_models=[arm.agent_model],
-        author_models=[arm.author_model],
-        author_agents=[arm.author_agent],
         author_limits=limits,
         conditions=[CONDITION],
-        hypotheses=[],  # about conditions that a probe does not have
-        replicates=1,
         samples=asked.times,
         answers=1,
         placebo_replay=False,

@@ -56,14 +56,31 @@ class Fit(StrEnum):
 TOO_EASY = 0.5  # more of the trials without a skill pass
 LEAST_TRIALS = 2  # of a task, before its difficulty is judged
 _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
-_TRIED = {
-    "reference": "with the reference skill",
-    "no_skill": "without a skill",
-    "no_corpus": "without the corpus",
-    "with_corpus": "with the corpus alone",
-    "solution": "by their own solution",
-    "untouched": "with untouched files",
-    "trap": "by the wrong answer that they declare",
+
+
+class CheckWords(NamedTuple):
+    """`tried`: how tasks are tried. `broken`: what a broken rule means. `lacks`: why there may be no trial."""
+
+    title: str
+    tried: str
+    broken: str
+    lacks: str = "not tried"
+
+
+CHECK_WORDS = {
+    "solution": CheckWords(
+        "Own solution", "by their own solution", "its own solution fails", "it has no solution of its own"
+    ),
+    "untouched": CheckWords("Untouched", "with untouched files", "the untouched files pass"),
+    "trap": CheckWords(
+        "Wrong answer", "by the wrong answer that they declare", "the wrong answer that it declares passes"
+    ),
+    "no_skill": CheckWords("No skill", "without a skill", "solved without a skill"),
+    "no_corpus": CheckWords("No corpus", "without the corpus", "solved without the corpus"),
+    "with_corpus": CheckWords("With corpus", "with the corpus alone", "solved with the corpus alone"),
+    "reference": CheckWords(
+        "Reference skill", "with the reference skill", "fails with the reference skill", "there is no reference skill"
+    ),
 }
 
 
@@ -99,7 +116,7 @@ def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Mapping[str
     kind = next((fit for fit in (Fit.BROKEN, Fit.UNSOLVED, Fit.EASY) if fit in kinds), Fit.UNKNOWN)
     if kind in (Fit.UNSOLVED, Fit.EASY):
         passed, failed = broken[kinds[kind]]
-        return TaskFit(kind, f"{passed} of {passed + failed} {_TRIED[kinds[kind]]}")
+        return TaskFit(kind, f"{passed} of {passed + failed} {CHECK_WORDS[kinds[kind]].tried}")
     return TaskFit(kind, reasons[0] if reasons else "")
 
 
@@ -125,20 +142,9 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     return f"{counts[Fit.FIT] or 'None'} of {tasks} can show whether skills help.", evidence
 
 
-CHECK_WORDS = {
-    "solution": "Own solution",
-    "untouched": "Untouched",
-    "trap": "Wrong answer",
-    "no_skill": "No skill",
-    "no_corpus": "No corpus",
-    "with_corpus": "With corpus",
-    "reference": "Reference skill",
-}
-
-
 def name_check(condition: str) -> str:
     """Return the short name of a qualification's check; empty for any other condition."""
-    return CHECK_WORDS[find_check(condition, has_corpus=False)] if condition in CONDITIONS else ""
+    return CHECK_WORDS[find_check(condition, has_corpus=False)].title if condition in CONDITIONS else ""
 
 
 def say_result(condition: str, passed: int, scored: int) -> str:
@@ -158,16 +164,6 @@ def find_rule(episode: Episode) -> Rule | None:
 
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates; a page shows how often a rule is kept at each
-_BROKEN = {
-    "solution": "its own solution fails",
-    "untouched": "the untouched files pass",
-    "trap": "the wrong answer that it declares passes",
-    "no_skill": "solved without a skill",
-    "no_corpus": "solved without the corpus",
-    "with_corpus": "solved with the corpus alone",
-    "reference": "fails with the reference skill",
-}
-_LACKS = {"solution": "it has no solution of its own", "reference": "there is no reference skill"}
 _ORDER = (
     *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
     *("task__ordinal", "task__key"),
@@ -225,7 +221,7 @@ class TaskCheck(Shaped):
 
     @property
     def title(self) -> str:
-        return CHECK_WORDS[self.name]
+        return CHECK_WORDS[self.name].title
 
     @property
     def scored(self) -> int:
@@ -250,7 +246,7 @@ class TaskCheck(Shaped):
         if self.wavers:
             return f"{self._wavering}: {counted}"
         if self.kept is False:
-            return f"{_BROKEN[self.name]}: {counted}"
+            return f"{CHECK_WORDS[self.name].broken}: {counted}"
         return f"{self.title.lower()}: {self._missing}"
 
     @property
@@ -269,7 +265,7 @@ class TaskCheck(Shaped):
         if not self.is_asked:
             return "not tried"
         if not self.trials:
-            return _LACKS.get(self.name, "not tried")
+            return CHECK_WORDS[self.name].lacks
         states = (("blocked", self.blocked), ("still to run", self.open))
         missing = [f"{count} of {self.rule.runs} trials {word}" for word, count in states if count]
         silent = self.trials - self.scored - self.blocked - self.open
@@ -402,15 +398,19 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     return f"{total}: {', '.join(parts)}."
 
 
+# In the order of the sentence: with skills, without, then the checks of the task itself.
+_SOLVED_IN = ("reference", "no_skill", "no_corpus", "with_corpus", "solution", "untouched", "trap")
+
+
 def say_solved(tasks: Sequence[TaskVerdict]) -> str:
     """Return how many of the tasks that each check judged are solved in it; "" before the first."""
     parts: list[str] = []
-    for name, words in _TRIED.items():
+    for name in _SOLVED_IN:
         kept = [each.kept for task in tasks for each in task.checks if each.name == name and each.kept is not None]
         if kept:
             unit = "" if parts else " tasks solved" if len(kept) > 1 else " task solved"
             solved = kept.count(name in ("reference", "solution"))  # the other rules are broken by a solved task
-            parts.append(f"{solved:,} of {len(kept):,}{unit} {words}")
+            parts.append(f"{solved:,} of {len(kept):,}{unit} {CHECK_WORDS[name].tried}")
     bare = next((each.rule for task in tasks for each in task.checks if each.name == "no_skill" and each.trials), None)
     # A few passes without a skill do not solve a task, and the sentence would seem to deny them.
     means = f" Solved without a skill means that more than {bare.most} of {bare.runs} trials pass." if bare else ""
@@ -424,7 +424,7 @@ def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
         found.setdefault(check.name, []).append(check)
     return [
         {
-            "title": CHECK_WORDS[name],
+            "title": CHECK_WORDS[name].title,
             "condition": checks[0].condition,
             "rule": str(checks[0].rule),
             "trials": sum(each.trials for each in checks),
@@ -499,7 +499,7 @@ def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
     yield NO_SKILL
     if any(environment.corpus for environment in suite.environments):
         yield WITH_CORPUS
-    if any(family.curated for environment in suite.environments for family in environment.families):
+    if any(family.curated for family in suite.families):
         yield REFERENCE
 
 

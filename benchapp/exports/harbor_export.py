@@ -23,7 +23,7 @@ from benchapp.models.trajectories import main_first
 from benchapp.record.recorded import read_head, usage_of
 from benchapp.record.trajectory_store import iterate_lines
 from runner.base.types import CheckStatus, Usage
-from runner.trajectories.atif_document import document_frame
+from runner.trajectories.atif_values import document_frame
 
 Json = dict[str, Any]  # written here, member by member
 

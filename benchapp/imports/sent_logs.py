@@ -7,13 +7,10 @@ a worker again whenever more has arrived.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
@@ -57,7 +54,7 @@ def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str
     if len(head) + total != length:
         raise uploads.UploadRefused("The body is longer or shorter than its first line says.")
     body = b"".join(uploads.take_pieces(stream, total))  # before the lock: a slow sender holds up nobody
-    with _hold(folder_of(user, log)) as folder:
+    with uploads.hold_folder(folder_of(user, log)) as folder:
         if shutil.disk_usage(folder).free - uploads.FREE_BYTES < total:
             raise uploads.NoSpace("The server's disk is full. What came in before counts.")
         row = _find_row(user, log)
@@ -82,10 +79,7 @@ def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str
 
 
 def _read_head(head: bytes) -> list[tuple[str, int, int]]:
-    try:
-        start = json.loads(head) if head.endswith(b"\n") else None
-    except (ValueError, RecursionError):
-        start = None
+    start = uploads.parse_line(head)
     parts = start if isinstance(start, list) and len(start) <= uploads.MAX_PARTS else []
     if not parts or not all(isinstance(each, list) and len(each) == 3 for each in parts):
         raise uploads.UploadRefused(
@@ -104,18 +98,6 @@ def _read_head(head: bytes) -> list[tuple[str, int, int]]:
     if sum(size for _, _, size in parts) > uploads.PIECE_BYTES:
         raise uploads.TooMuch(f"One request takes at most {uploads.PIECE_BYTES:,} bytes.")
     return [(path, offset, size) for path, offset, size in parts]
-
-
-@contextmanager
-def _hold(folder: Path) -> Iterator[Path]:
-    with uploads.explain_full_disk():
-        uploads.make_folders(folder)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        os.close(descriptor)
 
 
 def _find_row(user: User, log: UUID) -> Upload:

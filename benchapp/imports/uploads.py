@@ -236,10 +236,7 @@ def receive(upload: Upload, stream: HttpRequest, length: int) -> dict[int, int]:
 
 def _read_head(head: bytes) -> list[Part]:
     expected = "Expected a first line of JSON: a list of [file, offset, length], and a line feed."
-    try:
-        start = json.loads(head) if head.endswith(b"\n") else None
-    except (ValueError, RecursionError):
-        start = None
+    start = parse_line(head)
     if not isinstance(start, list) or not start:
         raise UploadRefused(expected)
     if len(start) > MAX_PARTS:
@@ -250,6 +247,14 @@ def _read_head(head: bytes) -> list[Part]:
     if sum(part.length for part in parts) > PIECE_BYTES:
         raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
     return parts
+
+
+def parse_line(line: bytes) -> object:
+    """Return the JSON of a whole line; None for anything else."""
+    try:
+        return json.loads(line) if line.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _write(upload: Upload, file: UploadFile, part: Part, stream: HttpRequest) -> None:
@@ -309,16 +314,23 @@ def explain_full_disk() -> Iterator[None]:
 @contextmanager
 def _hold(upload: Upload) -> Iterator[None]:
     """Lock the upload for writing and reload it."""
-    folder = folder_of(upload)
+    with hold_folder(folder_of(upload)):
+        try:
+            upload.refresh_from_db()
+            yield
+        except Upload.DoesNotExist:
+            raise OutOfStep("This upload was discarded.") from None
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[Path]:
+    """Make the folder and lock it for writing."""
     with explain_full_disk():
         make_folders(folder)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        upload.refresh_from_db()
-        yield
-    except Upload.DoesNotExist:
-        raise OutOfStep("This upload was discarded.") from None
+        yield folder
     finally:
         os.close(descriptor)
 

@@ -2,18 +2,22 @@
 
 A printed number means every number that rounds to it: "30.44" is 30.435 to 30.445. The reference data is in `data/`:
 one CSV file per table or text, `<paper>-<table>.csv`, and the errata.
+
+Printed numbers for other programs (flat rows) and for a reader in a terminal (tables as the papers lay them out).
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from functools import cache
+from itertools import groupby
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 MEAN_OF_MODELS = "average of "  # prefix of `model` where a number is a mean over models
 
@@ -32,6 +36,9 @@ DENOMINATORS: Mapping[tuple[str, str], int] = {
     # SkillGenBench, section 4.1: 187 tasks, solved in at least one of three trials
     ("skillgenbench", "pass@3"): 187,
 }
+MARK = "*"  # next to a delta that its own columns contradict
+LABELS = ("row", "harness", "model", "condition", "group")
+Number = Mapping[str, Any]  # one printed number, flat
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +96,6 @@ class PrintedNumber:
     def k(self) -> int | None:
         """The successes that round to the print: k of n. None where n is unknown or no k fits."""
         return None if self.n is None or self.value is None else _count(self.number, self.printed, self.n)
-
-    @property
-    def is_no_count(self) -> bool:
-        """True where n is known and no k of n rounds to the printed number."""
-        return self.n is not None and self.value is not None and self.k is None
 
 
 def count_decimals(printed: str) -> int:
@@ -197,11 +199,6 @@ class Recomputed:
     def adds_up(self) -> bool:
         """Do some numbers that round to the columns have a difference that rounds to the printed delta?"""
         return self.low - self.room <= self.printed <= self.high + self.room
-
-    @property
-    def needs_unrounded(self) -> bool:
-        """Does the delta add up only with other numbers that round to the printed ones?"""
-        return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
 
 
 class References:
@@ -365,3 +362,92 @@ def read_errata(paper: str | None = None) -> tuple[Erratum, ...]:
     stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
     found = (Erratum(*(row[field.name] for field in fields(Erratum))) for row in stored)
     return tuple(finding for finding in found if paper in (None, finding.paper))
+
+
+def flatten_rows(rows: Sequence[PrintedNumber]) -> Iterator[Number]:
+    """Return one mapping per printed number: the stored fields, the recomputed delta, k and n where known."""
+    references = References(rows)
+    for row in rows:
+        delta = references.recompute(row)
+        yield {
+            **asdict(row),
+            "recomputed_delta": delta.text if delta else "",
+            "delta_adds_up": delta.adds_up if delta else None,
+            "k": row.k,
+            "n": row.n,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedLine:
+    """A row of a printed table: its labels, and its numbers in the order of the columns, None where none is printed."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Number | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One table of a paper, or its running text, as the paper lays it out. columns: (metric, unit)."""
+
+    labels: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    lines: tuple[PrintedLine, ...]
+
+
+def lay_out(numbers: Sequence[Number]) -> Layout:
+    """Arrange the flat numbers of one table: a line per label, a column per metric."""
+    labels, lines = _choose_labels(numbers), dict[tuple[str, ...], dict[tuple[str, str], Number]]()
+    columns = tuple(dict.fromkeys((number["metric"], number["unit"]) for number in numbers))
+    for number in numbers:
+        key = tuple(number[name] for name in labels)
+        lines.setdefault(key, {})[number["metric"], number["unit"]] = number
+    body = (PrintedLine(key, tuple(cells.get(column) for column in columns)) for key, cells in lines.items())
+    return Layout(labels, columns, tuple(body))
+
+
+def _choose_labels(numbers: Sequence[Number]) -> tuple[str, ...]:
+    """Choose the names that distinguish rows: all that some row has, the printed label only if no other repeats it."""
+    names = tuple(name for name in LABELS if any(number[name] for number in numbers))
+    others = tuple(name for name in names if name != "row")
+    repeated = all(number["row"] in {number[name] for name in others} for number in numbers)
+    return others if repeated and others else names
+
+
+def render_tables(rows: Sequence[PrintedNumber]) -> Iterator[str]:
+    """Render each table as text: one line per label, one column per metric with value and printed delta."""
+    for (paper, table), group in groupby(flatten_rows(rows), key=lambda number: (number["paper"], number["table"])):
+        numbers = list(group)
+        yield from (f"{paper}, {table}", "")
+        yield from align_columns(
+            _build_text_lines(numbers) if table == "Text" else _build_table_lines(lay_out(numbers))
+        )
+        yield ""
+
+
+def _build_table_lines(layout: Layout) -> Iterator[list[str]]:
+    yield [*layout.labels, *(f"{metric} ({unit})" for metric, unit in layout.columns)]
+    for line in layout.lines:
+        yield [*line.labels, *map(_render_cell, line.cells)]
+
+
+def _build_text_lines(numbers: Sequence[Number]) -> Iterator[list[str]]:
+    yield ["place", "model", "condition", "group", "metric", "printed", "unit"]
+    for number in numbers:
+        yield [number[name] for name in ("row", "model", "condition", "group", "metric", "printed", "unit")]
+
+
+def _render_cell(number: Number | None) -> str:
+    if number is None or not number["printed_delta"]:
+        return number["printed"] if number else ""
+    return f"{number['printed']} {number['printed_delta']}{'' if number['delta_adds_up'] else MARK}"
+
+
+def align_columns(lines: Iterable[list[str]]) -> Iterator[str]:
+    """Align columns left, drop empty ones, and draw a rule under the heading."""
+    columns = [column for column in zip(*lines, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    for number, line in enumerate(zip(*columns, strict=True)):
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        if number == 0:
+            yield "  ".join("-" * width for width in widths)

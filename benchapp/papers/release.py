@@ -36,10 +36,10 @@ from benchapp.papers.published_rows import Cells, PrintedNumber, count_decimals,
 from benchapp.record.textual_change import has_nul
 from runner.authoring.contract.skill_file import PATTERNS, SKILL_FILE, has_code
 from runner.authoring.copied import leaks, overlap
-from runner.base.types import Files, Source, Step, UseKind
+from runner.base.types import Files, Source, UseKind
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.line_streams import json_lines
-from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
+from runner.trajectories.readers.reading import read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
 PAPER = "skilllearnbench"
@@ -409,7 +409,10 @@ def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...]
     read = read_trajectory(lambda: instance.root.open(log.path))
     messages = calls = 0
     used: dict[str, dict[str, None]] = {}
-    for step in _iterate_agent_steps(read):
+    others = (step for sub in read.subagents for step in sub.steps)  # known only after the steps of the main thread
+    for step in chain(read.steps, others):
+        if step.source is not Source.AGENT or step.is_copied_context:
+            continue
         messages += 1
         calls += len(step.tool_calls)
         for use in step_uses(step, mounted=mounted):
@@ -433,13 +436,6 @@ def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...]
         read.usage.output_tokens,
         read.usage.cost_usd,
     )
-
-
-def _iterate_agent_steps(read: ReadTrajectory) -> Iterator[Step]:
-    """Return steps of the main thread, then of the sub-agents, which are known only after it."""
-    main = (step for step in read.steps)
-    others = (step for sub in read.subagents for step in sub.steps)
-    return (step for step in chain(main, others) if step.source is Source.AGENT and not step.is_copied_context)
 
 
 def calls_of_last_lines(stream: BinaryIO) -> int:

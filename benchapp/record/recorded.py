@@ -60,18 +60,14 @@ def billed_fields(usage: Usage) -> dict[str, float | None]:
 def read_history(episode: models.Episode) -> events.History:
     """Return the spine with everything on it, in two queries for any length."""
     entries = list(models.Entry.objects.filter(episode=episode).in_order())
-    retrieved = _read_retrieved(episode, entries)
-    return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
-
-
-def _read_retrieved(episode: models.Episode, entries: list[models.Entry]) -> dict[int, tuple[TrialSlot, ...]]:
-    """Return trial -> the trials it was shown, in the order shown. They are earlier on the same spine."""
+    # Trial -> the trials it was shown, in the order shown. They are earlier on the same spine.
     slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
     shown: defaultdict[int, list[TrialSlot]] = defaultdict(list)
     links = models.Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
     for trial, earlier in links.values_list("from_trial_id", "to_trial_id"):
         shown[trial].append(slots[earlier])
-    return {trial: tuple(earlier) for trial, earlier in shown.items()}
+    retrieved = {trial: tuple(earlier) for trial, earlier in shown.items()}
+    return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
 
 
 def _event(entry: models.Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:

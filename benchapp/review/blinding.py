@@ -41,7 +41,6 @@ class Hidden:
         return self.conditions or self.models
 
 
-NOTHING = Hidden()
 HIDDEN = "hidden"  # in place of a name
 SWITCHES = ("queue__hides_conditions", "queue__hides_models", "queue__hides_labels", "queue__hides_suggestions")
 

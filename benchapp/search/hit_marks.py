@@ -61,7 +61,9 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
         steps.setdefault(each.section.step, set()).update([mark.term for mark in each.found], each.facts)
     best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
     here = [each for each in marked if each.section.step == best]
-    shown = _holding_most(here) or [each for each in here if each.facts] or here[:1]
+    # Those with marks, most terms first. One that holds only a part of another's terms adds nothing.
+    kept = [one for one in here if one.found and not any(one.terms < other.terms for other in here)]
+    shown = sorted(kept, key=lambda each: -len(each.terms)) or [each for each in here if each.facts] or here[:1]
     there = [(each.section, each.found) for each in shown] + list(_find_elsewhere(marked, best, shown))
     excerpts = tuple(islice(chain.from_iterable(starmap(_excerpts, there)), MAX_EXCERPTS))
     quote = _longest_run(shown[0].section.text, _closest(shown[0].found))
@@ -79,12 +81,6 @@ class _Marked:
     @property
     def terms(self) -> frozenset[int]:
         return frozenset(mark.term for mark in self.found)
-
-
-def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
-    """Return those with marks, most terms first. One that holds only a part of another's terms adds nothing."""
-    kept = [one for one in marked if one.found and not any(one.terms < other.terms for other in marked)]
-    return sorted(kept, key=lambda each: -len(each.terms))
 
 
 def _find_elsewhere(

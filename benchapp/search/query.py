@@ -289,15 +289,6 @@ class _Reader:
 # --- back to text ---------------------------------------------------------------------------------------------------
 
 
-def render(query: SearchQuery) -> str:
-    """Return a text that means the same: `parse(render(query))` has equal parts."""
-    terms = [
-        f"{'-' * term.negated}{quote(term.text) if term.quoted else term.text}{'*' * term.prefix}"
-        for term in query.terms
-    ]
-    return " ".join([*map(render_filter, query.filters), *terms])
-
-
 def render_filter(part: Filter) -> str:
     values = []
     for value in part.values:

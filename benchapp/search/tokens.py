@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-VERSION = "tokens/1"
 BARRIER = "|"  # never a token of a text
 FACT = "="  # in tokens for facts about a passage: tool=bash
 MAX_TOKEN = 64  # characters; longer words are found by their beginning

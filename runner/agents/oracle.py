@@ -95,8 +95,7 @@ def require_trap(task: Task) -> None:
 
 def digest_traps(suite: Suite) -> JsonValue:
     """Digest all declared wrong answers: no task's digest covers them, as no other agent meets them."""
-    tasks = [task for environment in suite.environments for family in environment.families for task in family.tasks]
-    return digest_json({task.key: manifest(read_tree(task.folder / "trap")) for task in tasks if has_trap(task)})
+    return digest_json({task.key: manifest(read_tree(task.folder / "trap")) for task in suite.tasks if has_trap(task)})
 
 
 class Nop:

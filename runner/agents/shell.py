@@ -11,7 +11,7 @@ from dataclasses import replace
 from runner.agents import AgentJob, AgentRun, Limits
 from runner.agents.agent_trajectory import TrajectoryBuilder, timestamp
 from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, list_tools
-from runner.authoring.contract.contract_rules import MAX_DESCRIPTION_CHARS
+from runner.authoring.contract.contract import MAX_DESCRIPTION_CHARS
 from runner.base.errors import SetupError
 from runner.base.text import plural
 from runner.base.types import (
@@ -182,6 +182,9 @@ class _ShellSession:
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
+        # For the step: the tries before this reply, whose time is not the agent's, and changes to the request
+        tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
+        notes = {"failed_tries": tries, "notes": list(reply.notes)}
         self.builder.add(
             Source.AGENT,
             reply.text,
@@ -191,7 +194,7 @@ class _ShellSession:
             model=reply.model or self.model.name,
             usage=reply.usage,
             at=at,
-            extra=_notes_on_call(reply),
+            extra={name: value for name, value in notes.items() if value} or None,
         )
 
     def notes_on_calls(self) -> dict[str, JsonValue] | None:
@@ -219,13 +222,6 @@ class _ShellSession:
         if limit is not None and used >= limit:
             return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
         return None
-
-
-def _notes_on_call(reply: ModelReply) -> dict[str, object] | None:
-    """For the step: the tries before this reply, whose time is not the agent's, and changes to the request."""
-    tries = [{"reason": each.reason, "seconds": round(each.seconds, 1)} for each in reply.failed_tries]
-    notes = {"failed_tries": tries, "notes": list(reply.notes)}
-    return {name: value for name, value in notes.items() if value} or None
 
 
 def _system(job: AgentJob, seconds: float) -> str:

@@ -102,7 +102,15 @@ def _sections(occasion: Occasion) -> Iterator[str]:
     if occasion.corpus:
         yield f"## Corpus\n{len(occasion.corpus):,} files, below `{CORPUS}/`."
     if occasion.evidence:
-        yield from _evidence_sections(occasion)
+        # Verdict, if the single call has a section for it, and where the records are
+        latest = occasion.evidence[-1][2]
+        if occasion.mode in (AuthorMode.INDUCE, AuthorMode.REVISE, AuthorMode.EVOLVE):
+            yield "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
+        lines = (
+            f"- `{evidence_path(number, str(shown.slot))}`: trial {shown.slot} ({verdict_word(verdict, occasion.feedback)})"
+            for number, (shown, _, verdict) in enumerate(occasion.evidence, start=1)
+        )
+        yield section("Evidence", ["Records of trials, oldest first:", *lines])
     if occasion.mode is AuthorMode.CORRECT:
         yield "## Advice\n" + (fence_text(occasion.advice) if occasion.advice else "None could be passed on.")
     if occasion.mode is AuthorMode.REFINE:
@@ -118,18 +126,6 @@ def _task_lines(occasion: Occasion) -> Iterator[str]:
         yield f"Its files, if it has any, lie below `{TASK_FILES}/`."
     else:
         yield "Its files, if it has any, lie in the working directory as the agent that solves it finds them."
-
-
-def _evidence_sections(occasion: Occasion) -> Iterator[str]:
-    """Return the verdict, if the single call has a section for it, and where the records are."""
-    latest = occasion.evidence[-1][2]
-    if occasion.mode in (AuthorMode.INDUCE, AuthorMode.REVISE, AuthorMode.EVOLVE):
-        yield "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)
-    lines = (
-        f"- `{evidence_path(number, str(shown.slot))}`: trial {shown.slot} ({verdict_word(verdict, occasion.feedback)})"
-        for number, (shown, _, verdict) in enumerate(occasion.evidence, start=1)
-    )
-    yield section("Evidence", ["Records of trials, oldest first:", *lines])
 
 
 def _skill_lines(occasion: Occasion) -> Iterator[str]:

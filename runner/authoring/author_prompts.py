@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from runner.authoring.contract.contract_rules import (
+from runner.authoring.contract.contract import (
     MAX_BODY_LINES,
     MAX_COMPATIBILITY_CHARS,
     MAX_DESCRIPTION_CHARS,

@@ -18,7 +18,6 @@ from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN, ShownVerdict
 
-FEEDBACK_LEVELS: tuple[FeedbackLevel, ...] = ("none", "binary", "rich", "process")
 MAX_CHECKS = 60
 MAX_MESSAGE_CHARS = 600
 

@@ -44,19 +44,12 @@ class PromptWindow:
         return PromptWindow(named if self.tokens is None else min(named, self.tokens), rate)
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A request, and a sentence for each thing that was cut to make it fit."""
-
-    request: ModelRequest
-    notes: tuple[str, ...] = ()
-
-
-def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> Fitted:
-    """Return the whole request if it fits, else one with shorter evidence and a lower limit on the answer."""
+def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> tuple[ModelRequest, list[str]]:
+    """Return the whole request if it fits, else one with shorter evidence and a lower limit on the answer; and a
+    sentence for each thing that was cut."""
     whole = build(occasion, max_tokens)
     if window.tokens is None:
-        return Fitted(whole)
+        return whole, []
     least = min(max_tokens, max(window.tokens // ANSWER_SHARE, SMALLEST_ANSWER))
     over = _characters(whole) - int((window.tokens - least) * window.chars_per_token)
     notes = []
@@ -71,7 +64,7 @@ def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow)
     answer = min(max_tokens, max(window.tokens - prompt, min(least, SMALLEST_ANSWER)))
     if answer < max_tokens:
         notes.append(f"the answer was limited to {answer:,} tokens instead of {max_tokens:,} to fit the same window")
-    return Fitted(build(occasion, answer), tuple(notes))
+    return build(occasion, answer), notes
 
 
 def findings_of(reply: ModelReply, whose: str) -> tuple[Finding, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from runner.authoring import author_prompts
 from runner.authoring.author_prompts import chat, evidence_lines, fence_text, join_sections, section, skill_lines
-from runner.authoring.contract.contract_rules import (
+from runner.authoring.contract.contract import (
     MAX_BODY_LINES,
     MAX_DESCRIPTION_CHARS,
     MAX_FILE_BYTES,

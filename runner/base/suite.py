@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runner.base.errors import Account, SuiteError
-from runner.base.types import Environment
+from runner.base.types import Environment, Family, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +22,11 @@ class Suite:
     notes: tuple[str, ...] = ()  # what its reader left out or could not accept unchanged, for people
     set_aside: Mapping[str, tuple[SuiteError, ...]] = field(default_factory=dict)  # "task a" -> why it is not here
     account: Account | None = None  # of every task in its folder; None: it was read from none
+
+    @property
+    def families(self) -> list[Family]:
+        return [family for environment in self.environments for family in environment.families]
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for environment in self.environments for task in environment.tasks]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -50,6 +50,12 @@ def parse_count(text: str, most: int = 10**9) -> int | None:
 def plural(number: int, one: str, many: str = "") -> str:
     """Return "1 task", "1,200 tasks", "2 libraries"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def list_first(names: Sequence[str], most: int, total: int | None = None) -> str:
+    """Return "a, b and 2 more"; `total` if `names` holds only some of them."""
+    left = (len(names) if total is None else total) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left else "")
 
 
 def mark_left_out(characters: int) -> str:

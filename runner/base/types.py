@@ -237,6 +237,10 @@ class Environment:
     families: tuple[Family, ...]
     corpus: Corpus | None = None
 
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for family in self.families for task in family.tasks]
+
     def family(self, key: str) -> Family:
         return next(family for family in self.families if family.key == key)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 
-from runner.authoring.contract.contract_rules import MAX_SLUG_CHARS
+from runner.authoring.contract.contract import MAX_SLUG_CHARS
 from runner.base.errors import SetupError
 from runner.base.types import File, Files, JsonObject, JsonValue
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Taken, UnusableAnswer

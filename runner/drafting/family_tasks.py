@@ -16,7 +16,7 @@ from runner.base.text import natural_key
 from runner.base.types import CorpusKind, File, Files
 from runner.drafting.draft import DraftBrief, Loop
 from runner.suites import skillgenbench_suite, skilllearnbench_suite
-from runner.suites.group_mapping import BESIDE, FORMAT
+from runner.suites.families import BESIDE, FORMAT
 
 CORPUS, TASKS, SKILLS = "corpus/", "tasks/", "skills/"
 _PROSE = (".md", ".txt", ".rst", ".html", ".csv", ".json")

@@ -32,7 +32,7 @@ from runner.models.preset import Preset
 from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import GENERATOR, Recorder
 from runner.sandboxes.needs import Needs
-from runner.trajectories.atif_document import write_bounded
+from runner.trajectories.atif_values import write_bounded
 
 FAILED = "failed"  # as a reply's finish_reason: the text explains why the program failed
 RULE = "model-gateway"  # of refusals by its gateway

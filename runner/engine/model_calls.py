@@ -143,15 +143,15 @@ class AuthorCalls:
         max_tokens = longest if left is None else min(longest, left)
         window = PromptWindow(getattr(self.toolbox.author_model, "context_window", None))
         for _ in range(FITTING_TRIES):
-            fitted = fit(occasion, build, max_tokens, window)
+            fitted, notes = fit(occasion, build, max_tokens, window)
             try:
-                with self.open(key, purpose, fitted.request) as call:
+                with self.open(key, purpose, fitted) as call:
                     reply = call.model.complete(call.request)
-                    call.reply = replace(reply, notes=(*fitted.notes, *reply.notes))
+                    call.reply = replace(reply, notes=(*notes, *reply.notes))
                 return call.reply
             except ContextExceeded as error:
-                window = window.after(error, fitted.request)
+                window = window.after(error, fitted)
                 refused = error
-                if fit(occasion, build, max_tokens, window).request == fitted.request:
+                if fit(occasion, build, max_tokens, window)[0] == fitted:
                     break
         raise refused

@@ -13,7 +13,7 @@ from runner import protocols
 from runner.agents import Limits, make_agent
 from runner.agents.oracle import Trap, digest_traps
 from runner.authoring.agent_prompts import AGENT_PROMPT_VERSION
-from runner.authoring.contract.contract_rules import CONTRACT_VERSION
+from runner.authoring.contract.contract import CONTRACT_VERSION
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.digests import digest_json
 from runner.base.encoding import encode

@@ -29,9 +29,8 @@ from runner.base.errors import SandboxRuined, VerifierError
 from runner.base.text import cut, storable
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, File, Files, Verdict
 from runner.evaluating.comparisons.comparison import Comparator, OutputComparison, PrecheckFailed, decode_text
-from runner.evaluating.declaration import Artifact, Case, Evaluation, Execution, JudgeQuestion
+from runner.evaluating.declaration import Artifact, Case, Evaluation, Execution, JudgeQuestion, Precheck
 from runner.evaluating.judged_artifact import LEAST, MOST, Asked, Opinion, ask_judge
-from runner.evaluating.prechecks import Precheck
 from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
 
 MAX_SAID = 2_000  # characters of its stderr in a message

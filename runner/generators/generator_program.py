@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.authoring.author_reply import explain_too_much, read_texts
-from runner.authoring.contract.contract_rules import (
+from runner.authoring.contract.contract import (
     MAX_BODY_LINES,
     MAX_DESCRIPTION_CHARS,
     MAX_FILE_BYTES,

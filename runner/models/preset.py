@@ -22,7 +22,6 @@ from runner.models.wire.call_slots import Endpoint
 
 MILLION = 1_000_000
 TOOLS, JSON = "tools", "json"
-LACKS = (TOOLS, JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Preset:
     timeout_seconds: float | None = None  # of a provider's silence; None: runner.models.litellm.client.TIMEOUT_SECONDS
     max_tokens: int | None = None  # the longest reply to ask for; None: the runner's limit
     context_window: int | None = None  # tokens; None: litellm's list
-    lacks: tuple[str, ...] = ()  # of LACKS, what its test did not find; not part of the setup
+    lacks: tuple[str, ...] = ()  # of TOOLS and JSON, what its test did not find; not part of the setup
     max_parallel: int | None = None  # calls at a time; None: see `endpoint`
 
     @property

@@ -20,13 +20,14 @@ import difflib
 import json
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from runner.base.digests import digest_bytes, digest_json
+from runner.base.digests import canonical_json, digest_bytes, digest_json
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import JsonValue, ModelReply, ModelRequest
@@ -122,6 +123,15 @@ def read_recording(path: Path) -> Recording:
     except OSError as error:
         raise SetupError(f"{path}: {error.strerror}; expected a recording written by export_recording") from error
     return _read(path, state.st_mtime_ns, state.st_size)
+
+
+def write_recording(path: Path, head: Mapping[str, object], calls: Iterable[Mapping[str, object]]) -> None:
+    """Write the file whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as file:
+        for line in (head, *calls):
+            file.write(canonical_json(line) + b"\n")
+    part.replace(path)
 
 
 @lru_cache(maxsize=4)

@@ -183,4 +183,4 @@ class EpisodePlan:
         return self.environment.family(key)
 
     def task(self, key: str) -> Task:
-        return next(task for family in self.environment.families for task in family.tasks if task.key == key)
+        return next(task for task in self.environment.tasks if task.key == key)

@@ -38,7 +38,7 @@ def check(plan: EpisodePlan) -> None:
     asked = plan.probe
     if asked is None or not asked.tasks:
         raise SetupError("a probe needs a library and at least one task (expected: launched from an episode's library)")
-    known = {task.key for family in plan.environment.families for task in family.tasks}
+    known = {task.key for task in plan.environment.tasks}
     if strange := [key for key in asked.tasks if key not in known]:
         raise SetupError(f"{plan.environment.key} has no task {', '.join(strange[:5])}")
     if len(set(asked.tasks)) < len(asked.tasks):

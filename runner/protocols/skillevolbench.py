@@ -44,7 +44,7 @@ def units(suite: Suite) -> tuple[Environment, ...]:
 
 def check(plan: EpisodePlan) -> None:
     """Trials follow from roles, so every task needs one; a curated start needs a curated skill in every family."""
-    nameless = [task.key for family in plan.environment.families for task in family.tasks if task.role is None]
+    nameless = [task.key for task in plan.environment.tasks if task.role is None]
     if nameless:
         raise SetupError(
             f"the protocol skillevolbench needs a role for every task; these have none: {', '.join(nameless[:5])}"

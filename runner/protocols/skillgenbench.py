@@ -125,16 +125,12 @@ def _generate(
     if plan.condition.mode_at_start is None:
         return
     evidence = []
-    for slot in _trajectory_slots(plan, tried):
+    for each in tried if plan.condition.tries_first else ():
+        slot = TrialSlot(Phase.ACQUISITION, each.key)
         if not state.is_closed(slot):
-            yield RunTrial(slot, family.key, plan.task(slot.task).role, EMPTY_LIBRARY)
+            yield RunTrial(slot, family.key, each.role, EMPTY_LIBRARY)
         if slot in state.trials:
             evidence.append(slot)
     first = Ask(plan.condition.mode_at_start, family.key, None, 1, evidence=tuple(evidence), task=task)
     yield from next_answer(plan, state, first)
     yield from next_draft(plan, state, first)
-
-
-def _trajectory_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
-    tries = plan.condition.tries_first
-    return tuple(TrialSlot(Phase.ACQUISITION, task.key) for task in tried) if tries else ()

@@ -46,9 +46,8 @@ def list_counted_tasks(family: Family) -> list[Task]:
 
 def iterate_counted_tasks(suite: Suite) -> Iterator[Task]:
     """The counted tasks of the whole suite."""
-    for environment in suite.environments:
-        for family in environment.families:
-            yield from list_counted_tasks(family)
+    for family in suite.families:
+        yield from list_counted_tasks(family)
 
 
 def require_one_family(plan: EpisodePlan, what: str) -> None:

@@ -17,11 +17,9 @@ def find_fitting_protocol(suite: Suite, format: str = "") -> str:
     `format`: of the folder, which distinguishes instances of one task from tasks in an order."""
     if any(environment.corpus for environment in suite.environments):
         return "skillgenbench"
-    tasks = [task for each in suite.environments for family in each.families for task in family.tasks]
-    if tasks and all(task.role for task in tasks):
+    if suite.tasks and all(task.role for task in suite.tasks):
         return "skillevolbench"
-    families = [family for each in suite.environments for family in each.families]
-    have_own = all(family.curated and len(family.tasks) == 1 for family in families)
+    have_own = all(family.curated and len(family.tasks) == 1 for family in suite.families)
     return "skilllearnbench" if format == "skilllearnbench" or have_own else "skillflow"
 
 

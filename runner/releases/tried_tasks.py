@@ -90,20 +90,14 @@ def count_tried(suite: Suite, tried: Sequence[TriedTask]) -> list[tuple[str, lis
     rows = []
     for environment in suite.environments:
         mine = [each for each in tried if each.environment == environment.key]
-        tasks = sum(len(family.tasks) for family in environment.families)
         found = [sum(bool(getattr(one, name)) for one in mine) for name in ("built", "passes", "fails")]
-        rows.append((environment.key, [tasks, len(mine), *found]))
+        rows.append((environment.key, [len(environment.tasks), len(mine), *found]))
     return [*rows, ("total", [sum(column) for column in zip(*(counts for _, counts in rows), strict=True)])]
 
 
 def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:
     """Yield the first task of every family, then the second, and so on: a few tasks then represent all of a release."""
-    tasks = [
-        (environment, task)
-        for environment in suite.environments
-        for family in environment.families
-        for task in family.tasks
-    ]
+    tasks = [(environment, task) for environment in suite.environments for task in environment.tasks]
     yield from sorted(tasks, key=lambda each: each[1].ordinal)
 
 

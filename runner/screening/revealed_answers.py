@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from runner.authoring.copied import CopySource, split_words
-from runner.base.constants import Constant, find_constants
+from runner.base.constants import find_constants
 from runner.base.types import Family
 from runner.screening.screened_texts import NAMES_ANSWER, TINY, ExpectedPlace, ScreenedFile, ScreenedTask, line_at
 from runner.screening.suite_findings import SuiteFinding, SuiteQuote, Weight, quote
@@ -135,7 +135,13 @@ def _quoted(
         start = _find_words(bare, [word.text for word in split_words(text[run.start : run.end])][:RUN])
         found = split_words(bare[start:])[: run.words]
         end = start + found[-1].end if found else start
-        values, speech = _count_words_in_texts(file, bare, start, end)
+        # Count words of [start, end) in short texts, which are names and values, and in long ones, which are prose
+        counts = {True: 0, False: 0}
+        first, stop = bare.rfind("\n", 0, start) + 1, bare.find("\n", end)
+        for match in _STRINGS.finditer(bare, first, stop if stop >= 0 else len(bare)) if file.is_code else ():
+            inside = bare[max(start, match.start()) : min(end, match.end())]
+            counts[len(match.group().split()) >= PROSE] += len(split_words(inside))
+        values, speech = counts[False], counts[True]
         if 2 * values > run.words or (file.ending in SHELL and _is_command(bare[start:end])):
             continue
         if is_skill and file.is_code and run.words < LONG_RUN and 2 * speech < run.words:
@@ -145,16 +151,6 @@ def _quoted(
             quote(file.task, file.path, file.text or "", start, start),
         )
         yield (here, there), file.task, run.words
-
-
-def _count_words_in_texts(file: ScreenedFile, code: str, start: int, end: int) -> tuple[int, int]:
-    """Count words of [start, end) in short texts, which are names and values, and in long ones, which are prose."""
-    counts = {True: 0, False: 0}
-    first, stop = code.rfind("\n", 0, start) + 1, code.find("\n", end)
-    for match in _STRINGS.finditer(code, first, stop if stop >= 0 else len(code)) if file.is_code else ():
-        inside = code[max(start, match.start()) : min(end, match.end())]
-        counts[len(match.group().split()) >= PROSE] += len(split_words(inside))
-    return counts[False], counts[True]
 
 
 def _is_command(piece: str) -> bool:
@@ -225,9 +221,11 @@ def find_revealed_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
         if where is None or place.constant.text in shown:
             continue
         says_so = _says_so(text, place.start)
-        stated = _is_odd(
-            place.constant, is_stated=_STATES.search(text[max(0, place.start - 40) : place.start]) is not None
-        )
+        # A decimal of many digits, or a stated whole number of many digits that is not part of a name
+        is_stated = _STATES.search(text[max(0, place.start - 40) : place.start]) is not None
+        whole, point, part = place.constant.text.partition(".")
+        many = len((whole + part).strip("0")) >= LEAST_DIGITS
+        stated = place.constant.kind == "number" and many and (bool(point) or is_stated)
         if not (says_so or stated) or task.is_given(place.constant):
             continue
         shown.add(place.constant.text)
@@ -245,13 +243,6 @@ def find_revealed_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
                 "answer-in-instruction", Weight.LEAK, (task.key,), note, (here, _quote(task.compared_numbers[match[1]]))
             )
     yield from _revealed_texts(task)
-
-
-def _is_odd(constant: Constant, *, is_stated: bool) -> bool:
-    """A decimal of many digits, or a stated whole number of many digits that is not part of a name."""
-    whole, point, part = constant.text.partition(".")
-    many = len((whole + part).strip("0")) >= LEAST_DIGITS
-    return constant.kind == "number" and many and (bool(point) or is_stated)
 
 
 def _revealed_texts(task: ScreenedTask) -> Iterator[SuiteFinding]:

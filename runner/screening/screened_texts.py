@@ -132,16 +132,12 @@ class ScreenedTask:
     @cached_property
     def answers(self) -> dict[Constant, ExpectedPlace]:
         """Expected values that neither the instruction nor an input holds, so that they have to be worked out."""
-        constants = self.stated_constants
+        stated = {place.constant for place in find_constants(self.task.instruction)}
         return {
             constant: place
             for constant, place in self.expected.items()
-            if constant not in constants and not self.is_given(constant)
+            if constant not in stated and not self.is_given(constant)
         }
-
-    @cached_property
-    def stated_constants(self) -> frozenset[Constant]:
-        return frozenset(place.constant for place in find_constants(self.task.instruction))
 
 
 @dataclass(slots=True)

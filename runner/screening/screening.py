@@ -33,8 +33,7 @@ from runner.screening.suite_findings import KINDS, MAX_TASKS, Screening, SuiteFi
 
 
 def find_broken_roles(suite: Suite) -> Iterator[SuiteFinding]:
-    families = [family for environment in suite.environments for family in environment.families]
-    for family in families:
+    for family in suite.families:
         roles = [task.role for task in family.tasks if task.role is not None]
         missing = [role.value for role in Role if role not in roles]
         twice = [role.value for role in Role if roles.count(role) > 1]
@@ -43,10 +42,9 @@ def find_broken_roles(suite: Suite) -> Iterator[SuiteFinding]:
             problems += [f"several are {', '.join(twice)}"] if twice else []
             keys = tuple(task.key for task in family.tasks)[:MAX_TASKS]
             yield SuiteFinding("roles", Weight.LOOK, keys, f"{family.name}: {'; '.join(problems)}.")
-    known = {family.key for family in families}
-    for family in families:
-        for task in family.tasks:
-            yield from _composed(task, known)
+    known = {family.key for family in suite.families}
+    for task in suite.tasks:
+        yield from _composed(task, known)
 
 
 def _composed(task: Task, known: set[str]) -> Iterator[SuiteFinding]:
@@ -64,19 +62,11 @@ def _composed(task: Task, known: set[str]) -> Iterator[SuiteFinding]:
 
 def find_undeclared_traps(suite: Suite) -> Iterator[SuiteFinding]:
     """Report all adversarial tasks without a declared wrong answer at once: nothing can show that it is caught."""
-    tasks = [task for environment in suite.environments for family in environment.families for task in family.tasks]
-    bare = [task.key for task in tasks if task.role is Role.ADVERSARIAL and not has_trap(task)]
+    bare = [task.key for task in suite.tasks if task.role is Role.ADVERSARIAL and not has_trap(task)]
     if bare:
         which = f"{bare[0]} declares" if len(bare) == 1 else f"{len(bare):,} adversarial tasks declare"
         sentence = f"{which} no wrong answer (trap/solve.sh), so nothing shows that the checks catch it."
         yield SuiteFinding("trap", Weight.LOOK, tuple(bare[:MAX_TASKS]), sentence)
-
-
-def find_solved_trap(task: ScreenedTask) -> Iterator[SuiteFinding]:
-    if has_trap(task.task) and (text := _same_as_solution(task)) is not None:
-        sentence = f"The wrong answer that {task.key} declares is its own solution."
-        places = tuple(quote(task.key, f"{part}/solve.sh", text, 0, 0) for part in ("trap", "solution"))
-        yield SuiteFinding("trap", Weight.LEAK, (task.key,), sentence, places)
 
 
 def _same_as_solution(task: ScreenedTask) -> str | None:
@@ -138,16 +128,21 @@ def screen_suite(suite: Suite) -> Screening:
     """Read the files of all tasks. Unreadable ones are skipped and reported; nothing here refuses a suite."""
     skipped = Skipped()
     found = list(find_broken_roles(suite))
-    common = _find_common([task for environment in suite.environments for task in _tasks_of(environment)])
+    common = _find_common(suite.tasks)
     for environment in suite.environments:
-        tasks = [read_screened(task, skipped) for task in _tasks_of(environment)]
+        tasks = [read_screened(task, skipped) for task in environment.tasks]
         found += _screen_environment(environment, tasks, common)
     found += find_undeclared_traps(suite)
-    return _bounded(found, skipped)
-
-
-def _tasks_of(environment: Environment) -> list[Task]:
-    return [task for family in environment.families for task in family.tasks]
+    # Sort leaks first, then by kind. Each kind and the total are capped, and the rest is counted.
+    order = list(KINDS)
+    ranked = sorted(dict.fromkeys(found), key=lambda each: (each.weight is not Weight.LEAK, order.index(each.kind)))
+    kept: list[SuiteFinding] = []
+    counts = Counter[str]()
+    for each in ranked:
+        counts[each.kind] += 1
+        if counts[each.kind] <= MAX_OF_KIND and len(kept) < MAX_FINDINGS:
+            kept.append(replace(each, says=replace_unprintable(each.says)))
+    return Screening(tuple(kept), len(ranked) - len(kept), skipped.sentences())
 
 
 def _find_common(tasks: Sequence[Task]) -> frozenset[str]:
@@ -175,7 +170,10 @@ def _screen_environment(
             yield from find_given_answers(task)
             yield from find_quoted_checks(task)
             yield from find_named_skills(family, task)
-            yield from find_solved_trap(task)
+            if has_trap(task.task) and (text := _same_as_solution(task)) is not None:
+                sentence = f"The wrong answer that {task.key} declares is its own solution."
+                places = tuple(quote(task.key, f"{part}/solve.sh", text, 0, 0) for part in ("trap", "solution"))
+                yield SuiteFinding("trap", Weight.LEAK, (task.key,), sentence, places)
 
 
 def _read_skills(family: Family) -> Mapping[str, str]:
@@ -184,16 +182,3 @@ def _read_skills(family: Family) -> Mapping[str, str]:
         for path, file in family.curated.items()
         if b"\0" not in file.content
     }
-
-
-def _bounded(found: Sequence[SuiteFinding], skipped: Skipped) -> Screening:
-    """Sort leaks first, then by kind. Each kind and the total are capped, and the rest is counted."""
-    order = list(KINDS)
-    ranked = sorted(dict.fromkeys(found), key=lambda each: (each.weight is not Weight.LEAK, order.index(each.kind)))
-    kept: list[SuiteFinding] = []
-    counts = Counter[str]()
-    for each in ranked:
-        counts[each.kind] += 1
-        if counts[each.kind] <= MAX_OF_KIND and len(kept) < MAX_FINDINGS:
-            kept.append(replace(each, says=replace_unprintable(each.says)))
-    return Screening(tuple(kept), len(ranked) - len(kept), skipped.sentences())

@@ -10,12 +10,13 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby
 
 from runner.authoring.copied import MAX_WORDS, shingles_of
 from runner.base.constants import Constant
+from runner.base.text import list_first
 from runner.base.types import Environment
 from runner.screening.screened_texts import TINY, ScreenedFile, ScreenedTask, taught_pairs
 from runner.screening.suite_findings import MAX_TASKS, SuiteFinding, SuiteQuote, Weight, flatten, quote
@@ -191,7 +192,8 @@ def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask])
             continue
         if len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
             continue
-        sentence = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
+        named = list_first([value.text[:60] for value in shared], 3)
+        sentence = f"{first.key} and {second.key} expect the same values: {named}."
         quotes = tuple(
             quote(file.task, file.path, file.text or "", *place)
             for file, *place in (mine[shared[0]], theirs[shared[0]])
@@ -204,20 +206,7 @@ def _is_telling(shared: Sequence[Constant]) -> bool:
     return len(shared) > 1 or sum(letter.isdigit() for letter in shared[0].text) >= LEAST_DIGITS
 
 
-def _name_values(values: Sequence[Constant]) -> str:
-    more = len(values) - 3
-    return ", ".join(value.text[:60] for value in values[:3]) + (f" and {more:,} more" if more > 0 else "")
-
-
 # --- nearly equal inputs ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """The smallest hashes of a text's shingles."""
-
-    file: ScreenedFile
-    hashes: tuple[int, ...]
 
 
 def find_near_inputs(
@@ -235,25 +224,26 @@ def _near_inputs(
 ) -> Iterator[SuiteFinding]:
     sketches = {each.key: list(_sketch_files(each, common)) for each in tasks}
     for first, second in taught_pairs(environment, tasks):
-        for mine in sketches[first.key]:
-            for theirs in sketches[second.key]:
-                if mine.file.ending != theirs.file.ending or mine.file.digest == theirs.file.digest:
+        for mine, own_hashes in sketches[first.key]:
+            for theirs, their_hashes in sketches[second.key]:
+                if mine.ending != theirs.ending or mine.digest == theirs.digest:
                     continue
-                similar = _similarity(mine.hashes, theirs.hashes)
+                similar = _similarity(own_hashes, their_hashes)
                 if similar >= SIMILAR:
                     note = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
-                    keys, places = (first.key, second.key), _whole((mine.file, theirs.file))
+                    keys, places = (first.key, second.key), _whole((mine, theirs))
                     yield SuiteFinding("near-input", Weight.LOOK, keys, note, places)
 
 
-def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[_Sketch]:
+def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[tuple[ScreenedFile, list[int]]]:
+    """Yield files with the smallest hashes of their shingles."""
     texts = [file for file in task.given if file.text and not file.is_build and file.digest not in common]
     for file in sorted(texts, key=lambda each: -each.size)[:MAX_SKETCHED]:
         if file.text:
             words = _WORDS.findall(file.text.lower())[:MAX_WORDS]
             hashes = {_hash(shingle) for shingle in shingles_of(words, SHINGLE)}
             if len(hashes) >= LEAST_SHINGLES:
-                yield _Sketch(file, tuple(heapq.nsmallest(SKETCH, hashes)))
+                yield file, heapq.nsmallest(SKETCH, hashes)
 
 
 def _hash(shingle: tuple[str, ...]) -> int:

@@ -23,10 +23,9 @@ from runner.base.suite import Suite
 from runner.base.text import escape_unprintable
 from runner.base.types import Environment, Family
 from runner.suites.compose import NOT_CLOSED, REFERENCE
-from runner.suites.families import FamilyChoice, digest_suite, regroup
+from runner.suites.documents import NOT_DOWNLOADED, Findings
+from runner.suites.families import BESIDE, FamilyChoice, apply_mapping_beside, digest_suite, regroup
 from runner.suites.features import find_feature
-from runner.suites.findings import NOT_DOWNLOADED, Findings
-from runner.suites.group_mapping import BESIDE, apply_mapping_beside
 from runner.suites.tasks.task_folder import MAX_NAME, NAMED_FOLDER, TaskShelf
 from runner.suites.tasks.task_groups import FAMILY
 
@@ -171,8 +170,7 @@ def _read(path: Path, format: str, reader: SuiteFormat) -> Suite:
     digests.save()
     environments = _distinct(path, environments, findings)
     is_refused = bool(findings.problems) or not environments
-    families = [family for each in environments for family in each.families] if not is_refused else []
-    loaded = [task.folder for family in families for task in family.tasks]
+    loaded = [task.folder for each in environments for task in each.tasks] if not is_refused else []
     account = take_account(path, format, loaded, findings, is_refused=is_refused)
     if is_refused:
         raise SuiteProblems(findings.all_problems(), format, account)
@@ -297,7 +295,12 @@ def _reason(problem: SuiteError, folder: Path) -> str:
     if message.startswith("it is a link"):
         return "a link" if where == "." else f"{what} is a link"
     if problem.expected == NAMED_FOLDER:
-        return _reason_of_name(Path(problem.path).name)
+        # Name the broken rule. The account has the folder's name in the same line.
+        if len(Path(problem.path).name) > MAX_NAME:
+            return f"the folder's name is longer than {MAX_NAME} characters"
+        if re.fullmatch(r"[A-Za-z0-9._-]+", Path(problem.path).name):
+            return "the folder's name begins with another character than a letter of a-z or A-Z or a digit"
+        return "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"
     if limit := re.fullmatch(r"at most ([\d,]+) (.+)", problem.expected):
         return f"{what} {_describe_excess(problem, int(limit[1].replace(',', '')), limit[2])}"
     if _VALUE.search(message) or not message.startswith(("it ", "expected")):
@@ -305,15 +308,6 @@ def _reason(problem: SuiteError, folder: Path) -> str:
     if message.startswith("it "):
         return f"{what} {message.removeprefix('it ')}" + (f", not {problem.expected}" if problem.expected else "")
     return f"{what}: {message}"
-
-
-def _reason_of_name(name: str) -> str:
-    """Name the broken rule. The account has the folder's name in the same line."""
-    if len(name) > MAX_NAME:
-        return f"the folder's name is longer than {MAX_NAME} characters"
-    if re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        return "the folder's name begins with another character than a letter of a-z or A-Z or a digit"
-    return "the folder's name has other characters than letters of a-z and A-Z, digits, '.', '_' and '-'"
 
 
 def _describe_excess(problem: SuiteError, limit: int, unit: str) -> str:

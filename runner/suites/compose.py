@@ -18,9 +18,8 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 from runner.base.types import MAIN_IMAGE, JsonValue, Service, Services, Volume
-from runner.suites.documents import MAX_NESTING, FieldTable, read_text, read_yaml
+from runner.suites.documents import MAX_NESTING, FieldTable, Findings, read_text, read_yaml, shorten_suite_value
 from runner.suites.features import refuse
-from runner.suites.findings import Findings, shorten_suite_value
 from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")

@@ -20,8 +20,7 @@ from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Family, File, Files, Role, Task, TaskGroups
-from runner.suites.documents import read_yaml
-from runner.suites.findings import Findings, shorten_suite_value
+from runner.suites.documents import Findings, read_yaml, shorten_suite_value
 from runner.suites.tasks.task_files import read_tree, without_trap
 from runner.suites.tasks.task_folder import NAME, SCRIPT, TaskShelf, has_verifier, machine_of, read_declared_evaluation
 from runner.suites.tasks.task_groups import read_stated
@@ -41,7 +40,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def _suite(path: Path, head: Mapping[str, object], environments: tuple[Environment, ...]) -> Suite:
-    tasks = {task.key: task.digest for each in environments for family in each.families for task in family.tasks}
+    tasks = {task.key: task.digest for each in environments for task in each.tasks}
     curated = {family.key: manifest(family.curated) for each in environments for family in each.families}
     source = path / "suite.yaml"
     return Suite(

@@ -20,7 +20,12 @@ def harbor_digests(folder: Path) -> list[str]:
     """Return both, in hexadecimal. A folder with links has the digests that it would have without them. SuiteError
     for an unreadable file."""
     files = {name: hash_file(entry.path) for name, status, entry in walk(folder) if is_plain(status)}
-    return [_digest_tree(files), _digest_package(files)]
+    packaged = [
+        f"{path}\0{digest}\n"
+        for path, digest in sorted(files.items())
+        if (path in PACKAGED_FILES or path.startswith(PACKAGED)) and not path.endswith(LEFTOVERS)
+    ]
+    return [_digest_tree(files), hashlib.sha256("".join(packaged).encode()).hexdigest()]
 
 
 def _digest_tree(files: dict[str, str]) -> str:
@@ -36,12 +41,3 @@ def _digest_tree(files: dict[str, str]) -> str:
     entries = [f"data:{digest}\0name:{name}" for name, digest in here.items()]
     entries += [f"dirhash:{_digest_tree(inside)}\0name:{name}" for name, inside in below.items()]
     return hashlib.sha256("\0\0".join(sorted(entries)).encode()).hexdigest()
-
-
-def _digest_package(files: dict[str, str]) -> str:
-    packaged = [
-        f"{path}\0{digest}\n"
-        for path, digest in sorted(files.items())
-        if (path in PACKAGED_FILES or path.startswith(PACKAGED)) and not path.endswith(LEFTOVERS)
-    ]
-    return hashlib.sha256("".join(packaged).encode()).hexdigest()

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 from runner.base.types import ACQUISITION_ROLES, Environment, Family, Files, Role, Task, TaskGroups
-from runner.suites.documents import FieldTable, read_yaml
-from runner.suites.findings import shorten_suite_value
+from runner.suites.documents import FieldTable, read_yaml, shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_files import read_tree
 from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders_in, mostly

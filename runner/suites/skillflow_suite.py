@@ -17,8 +17,7 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 from runner.base.types import Environment, Family
-from runner.suites.documents import read_json
-from runner.suites.findings import shorten_suite_value
+from runner.suites.documents import read_json, shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_folder import NAME, TaskFolder, TaskShelf, folders_in, mostly
 

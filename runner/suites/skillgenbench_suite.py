@@ -21,8 +21,7 @@ from runner.base.errors import SuiteError
 from runner.base.file_digests import is_plain, look_at, walk
 from runner.base.trees import slugs
 from runner.base.types import Corpus, CorpusKind, Environment, Family, Files, Task, TaskGroups
-from runner.suites.documents import FieldTable, read_yaml
-from runner.suites.findings import shorten_suite_value
+from runner.suites.documents import FieldTable, read_yaml, shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree
 from runner.suites.tasks.task_folder import TaskFolder, TaskShelf, check_name, folders_in, mostly
@@ -78,7 +77,13 @@ def _base(path: Path) -> Path:
 def _environment(folder: Path, shelf: TaskShelf) -> Environment:
     check_name(folder)
     name, kind, domain = _head(folder / SOURCE, shelf)
-    _check_parts(folder, shelf)
+    # Check that each part is a separate folder: a link could make two of them one
+    for each in sorted(folder.iterdir()):
+        if each.name in PARTS and (each.is_symlink() or not each.is_dir()):
+            found = "it is a link" if each.is_symlink() else "it is a file"
+            raise SuiteError(str(each), "folder", "a folder of the corpus", found)
+        if each.name not in (*PARTS, SOURCE):
+            shelf.findings.note("Left out, not part of a corpus", f"{folder.name}/{each.name}")
     material = _material(folder / "material", shelf)
     key = folder.name
     tasks = _tasks(folder, shelf, {"source": (kind.value,), **({"domain": (domain,)} if domain else {})})
@@ -101,16 +106,6 @@ def _head(source: Path, shelf: TaskShelf) -> tuple[str, CorpusKind, str]:
     for field in head.list_unasked():
         shelf.findings.problem(source, field[:100], "format, name, kind and domain", "nobody knows this field")
     return name, known or CorpusKind.REPOSITORY, domain
-
-
-def _check_parts(folder: Path, shelf: TaskShelf) -> None:
-    """Check that each part is a separate folder: a link could make two of them one."""
-    for each in sorted(folder.iterdir()):
-        if each.name in PARTS and (each.is_symlink() or not each.is_dir()):
-            found = "it is a link" if each.is_symlink() else "it is a file"
-            raise SuiteError(str(each), "folder", "a folder of the corpus", found)
-        if each.name not in (*PARTS, SOURCE):
-            shelf.findings.note("Left out, not part of a corpus", f"{folder.name}/{each.name}")
 
 
 def _material(folder: Path, shelf: TaskShelf) -> dict[str, list[object]]:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from runner.base.types import Environment, Family, Files
-from runner.suites.findings import shorten_suite_value
+from runner.suites.documents import shorten_suite_value
 from runner.suites.harbor import holds_tasks, is_task
 from runner.suites.tasks.key_points import FOLDER, read_key_points
 from runner.suites.tasks.task_files import read_tree

@@ -16,7 +16,7 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, File, Task
 from runner.suites import read_suite_folder, read_unless_known
 from runner.suites.folder import read_suite, roots
-from runner.suites.group_mapping import apply_mapping_beside
+from runner.suites.families import apply_mapping_beside
 
 STARTER = Path(__file__).with_name("starter")
 STARTER_ENVIRONMENTS = Path(__file__).with_name("starter_environments")

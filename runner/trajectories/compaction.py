@@ -214,11 +214,6 @@ def tokens(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
-def has_signal(step: Step) -> bool:
-    """Does a text of the step match a signal, or did one of its tool calls fail?"""
-    return StepTexts(step).has_signal
-
-
 # --- which steps ------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runner.base.types import Machine, Task
-from runner.suites.findings import Findings
+from runner.suites.documents import Findings
 from runner.suites.tasks.evaluation_toml import read_evaluation
 
 SUM = """mode = "execution"

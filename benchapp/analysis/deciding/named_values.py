@@ -6,7 +6,7 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 
-from benchapp.analysis.failures.failure_patterns import NUMBERS, WORDS, find_answers, keep_answers
+from benchapp.analysis.failures.classification import NUMBERS, WORDS, find_answers, keep_answers
 
 MESSAGE_CHARS = 8_000  # of a check's message
 MOST = 12  # values or files of one check

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from benchapp.analysis.diagnoses.leaks import LEAKS
-from benchapp.analysis.diagnoses.library_rules import CONTRACT, FILES, WRITING
+from benchapp.analysis.diagnoses.library_rules import CONTRACT, FILES, LEAKS, WRITING
 from benchapp.analysis.diagnoses.library_shelf import (
     MAX_TEXT,
     SEVERITIES,

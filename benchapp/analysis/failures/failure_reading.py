@@ -22,8 +22,8 @@ from benchapp.analysis.failures.classification import (
     Missing,
     VerifierRefusal,
     classify,
+    keep_answers,
 )
-from benchapp.analysis.failures.failure_patterns import keep_answers
 from benchapp.analysis.trial_rules.rules import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, read_course
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped

@@ -93,12 +93,15 @@ class Endings(Shaped):
         return cls(**{**fact, "ends": ends, "answers": answers})
 
     def __add__(self, other: Endings) -> Endings:
+        found = {each.family: each for each in self.answers}
+        for each in other.answers:
+            found[each.family] = found.get(each.family, AuthorAnswers(each.family)) + each
         return Endings(
             self.trials + other.trials,
             self.observed + other.observed,
             self.silent + other.silent,
             Counter(self.ends) + Counter(other.ends),
-            _add_answers(self.answers, other.answers),
+            tuple(found.values()),
             self.skills or other.skills,
             self.is_open or other.is_open,
         )
@@ -153,13 +156,6 @@ class Endings(Shaped):
                 continue  # already included
             if count and count >= LEAST_SHARE * self.trials:
                 yield f"{count} of {self.trials} trials {words}."
-
-
-def _add_answers(first: Sequence[AuthorAnswers], second: Sequence[AuthorAnswers]) -> tuple[AuthorAnswers, ...]:
-    found = {each.family: each for each in first}
-    for each in second:
-        found[each.family] = found.get(each.family, AuthorAnswers(each.family)) + each
-    return tuple(found.values())
 
 
 def describe_endings(runs: Sequence[Endings]) -> tuple[str, ...]:

@@ -325,8 +325,6 @@ ASKED_LENGTH = 80  # enough characters of a line to name it in an address
 APART = 0.05  # shares: readers of a skill without the line must do better by this much to accuse it
 DELIMITER = b"---"  # of a frontmatter
 
-Held = Mapping[int, frozenset[str]]  # state -> skills that hold the line in it
-
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from benchapp.analysis.trial_rules import patch_rules, rules
-from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
+from benchapp.analysis.trial_rules.rules import TrialFinding, TrialRule
 
 RULES_VERSION = "rules/3"
 

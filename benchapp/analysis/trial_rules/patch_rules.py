@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from benchapp.analysis.failures.failure_patterns import cut_quote
-from benchapp.analysis.trial_rules.rule_finding import TrialFinding
+from benchapp.analysis.failures.classification import cut_quote
+from benchapp.analysis.trial_rules.rules import TrialFinding
 from benchapp.models import Blob, Decision, Episode, Snapshot, Task, TaskRevision
 from benchapp.record.textual_change import find_changed_runs
 from runner.base.digests import EMPTY_LIBRARY

@@ -12,13 +12,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from benchapp.analysis.failures.classification import CheckMessage, FailureClass, Missing, VerifierRefusal, classify
-from benchapp.analysis.failures.failure_patterns import (
+from benchapp.analysis.failures.classification import (
     ASSERTED,
     EXPECTED_GOT,
+    CheckMessage,
+    FailureClass,
+    Missing,
+    VerifierRefusal,
+    classify,
     cut_quote,
     find_answers,
     keep_answers,
@@ -26,12 +30,13 @@ from benchapp.analysis.failures.failure_patterns import (
     quote_around,
 )
 from benchapp.analysis.trial_rules.agent_acts import read_acts
-from benchapp.analysis.trial_rules.rule_finding import Place, TrialFinding
 from benchapp.models import Attempt, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from benchapp.stats.metrics.agent_ends import HARNESS_TYPES, AgentEnd, end_of
 from runner.base.types import CheckStatus, Observation, Source, Step, UseKind
 
+BLIND = "Cannot see:"  # begins the blind spot in a rule's docstring
+Place = tuple[int | None, str]  # the step's number (None: in the verdict, not in a step) and the words seen there
 EDGE_CHARS = 20_000  # of a result, searched from either end
 KINDS_OF_ERROR = 300  # different errors counted; a trajectory with more is not analysed further
 
@@ -54,6 +59,42 @@ _CONTEXT_FULL = re.compile(
     r"|prompt is too long|input is too long|ContextWindowExceeded)",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TrialFinding:
+    """Why a rule matches and where. attribution: a value of Attribution, or "" if the facts do not show who failed."""
+
+    reason: str
+    attribution: str = ""
+    place: Place = (None, "")
+
+    @property
+    def quote(self) -> str:
+        return cut_quote(self.place[1])
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRule:
+    """`judge` is a pure function of facts. Its docstring documents it. `codes`: names that a finding may go by, the
+    first one ours."""
+
+    key: str
+    codes: tuple[str, ...]
+    judge: Callable[..., TrialFinding | None]
+
+    @property
+    def documentation(self) -> str:
+        return " ".join((self.judge.__doc__ or "").split())
+
+    @property
+    def sees(self) -> str:
+        """Return when it matches."""
+        return self.documentation.partition(BLIND)[0].strip()
+
+    @property
+    def cannot_see(self) -> str:
+        return self.documentation.partition(BLIND)[2].strip()
 
 
 @dataclass(slots=True)

@@ -251,7 +251,12 @@ def _estimate_left(
     if not left:
         return None
     finished = sorted(at for run in runs for _, at in durations.get(run.pk, ()) if at is not None)
-    estimate = max(left / hands, sum(to_go.values()) * _measure_pace(finished))
+    # Mean seconds from one trial to the next among the latest, with all that comes between them: setup, grading, the
+    # author. Pauses, ten times as long as is usual, are left out.
+    latest = finished[-MOST_PACED:]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(latest)]
+    usual = [gap for gap in gaps if gap <= 10 * median(gaps)]
+    estimate = max(left / hands, sum(to_go.values()) * (mean(usual) if usual else 0.0))
     return estimate * low / left, estimate, estimate * high / left
 
 
@@ -263,15 +268,6 @@ def _spread(seconds: Sequence[float]) -> tuple[float, float, float]:
         return middle / 2, middle, 2 * middle
     low, middle, high = quantiles(seconds, n=4, method="inclusive")
     return low, middle, high
-
-
-def _measure_pace(finished: Sequence[datetime]) -> float:
-    """Return the mean seconds from one trial to the next among the latest, with all that comes between them: setup,
-    grading, the author. Pauses, ten times as long as is usual, are left out."""
-    latest = finished[-MOST_PACED:]
-    gaps = [(after - before).total_seconds() for before, after in pairwise(latest)]
-    usual = [gap for gap in gaps if gap <= 10 * median(gaps)]
-    return mean(usual) if usual else 0.0
 
 
 # --- right now ----------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from benchapp.imports.problems import ProblemList
-from runner.base.text import mark_left_out, storable
+from runner.base.text import list_first, mark_left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
@@ -47,8 +47,7 @@ def tail_of(path: Path, length: int = TAIL) -> str:
 
 def list_names(names: Sequence[str], total: int | None = None) -> str:
     """Return the first NAMED names and the number of the others; `total` if `names` holds only some of them."""
-    left = (len(names) if total is None else total) - len(names[:NAMED])
-    return ", ".join(names[:NAMED]) + (f" and {left:,} more" if left else "")
+    return list_first(names, NAMED, total)
 
 
 def _read_up_to(descriptor: int, limit: int) -> bytes:

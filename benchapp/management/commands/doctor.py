@@ -25,9 +25,9 @@ from runner.base.var_folder import DEMO, MANAGE
 from runner.generators import PROVIDER, find_generator, generator_folders
 from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker.docker_builds import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
-from runner.sandboxes.docker.docker_disk import engine_folder
 from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_images import list_built_images
+from runner.sandboxes.docker.docker_limits import engine_folder
 from runner.sandboxes.docker.docker_programs import volume_name
 
 # Limits that the engine's kernel can enforce: its name in the engine's answer, and ours.

@@ -13,8 +13,7 @@ from django.core.management.base import BaseCommand
 from benchapp.analysis.diagnoses.diagnosis import RULES
 from benchapp.analysis.diagnoses.library_shelf import GROUPS, SEVERITIES, LibraryRule, LocatedHit
 from benchapp.management.lookups import end_on
-from benchapp.papers.printing import align_columns
-from benchapp.papers.published_rows import Cells, read_published_rows
+from benchapp.papers.published_rows import Cells, align_columns, read_published_rows
 from benchapp.papers.release import (
     COPIED,
     HUMAN,

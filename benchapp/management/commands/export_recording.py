@@ -14,10 +14,9 @@ from benchapp.experiments.plans import spec_of
 from benchapp.management.lookups import end_on, find_run, name_recording
 from benchapp.models import Attempt, Blob, ModelCall, Run
 from benchapp.record import recorded
-from runner.base.digests import canonical_json
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import ModelRequest
-from runner.models.recording import FORMAT, SUFFIX, request_digest, shorten_request
+from runner.models.recording import FORMAT, SUFFIX, request_digest, shorten_request, write_recording
 from runner.protocols.recorder import AGENT_CALLS
 
 
@@ -44,12 +43,7 @@ def export_recording(run: Run, path: Path) -> tuple[int, int]:
         "calls": len(calls),
         "left_out": total - len(calls),
     }
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
-        file.write(canonical_json(head) + b"\n")
-        for line in _build_lines(calls):
-            file.write(canonical_json(line) + b"\n")
-    part.replace(path)
+    write_recording(path, head, _build_lines(calls))
     return len(calls), total - len(calls)
 
 

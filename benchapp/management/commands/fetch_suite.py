@@ -17,7 +17,7 @@ from runner.base.errors import LeaseLost, SandboxError, SetupError
 from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.releases import BaseImage, PublicRelease, find_release, read_releases
-from runner.releases.fetching import FetchedRelease, fetch_release
+from runner.releases.fetching import fetch_release
 from runner.releases.tried_tasks import TriedTask, count_tried, provide_images, try_tasks
 
 INTERRUPTED = 130  # as a shell reports it
@@ -67,7 +67,17 @@ class Command(BaseCommand):
             asks = copy is None and not yes and not place.exists() and sys.stdin.isatty()
             if asks and input("Download it? [y/N] ").strip().lower() not in ("y", "yes"):
                 raise CommandError("nothing was fetched")
-            self._write_fetched(fetch_release(release, place, copy, self._tell), place)
+            fetched = fetch_release(release, place, copy, self._tell)
+            licences = ", ".join(map(replace_unprintable, fetched.licences)) or "none at the top of the release"
+            rows = {
+                "folder": place,
+                "commit": fetched.commit,
+                "digest": fetched.digest,
+                "files": f"{fetched.files:,} ({fetched.bytes / 1e6:,.1f} MB)",
+                "licence files": licences,
+            }
+            for label, value in rows.items():
+                self.stdout.write(f"{label:<14}  {value}")
         self.stdout.write("")
         chosen = key or name
         call_command(
@@ -91,18 +101,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{release.name}: {release.title}")
         for field in ("url", "commit", "licence", "size"):
             self.stdout.write(f"  {field:<8}  {getattr(release, field)}")
-
-    def _write_fetched(self, fetched: FetchedRelease, place: Path) -> None:
-        licences = ", ".join(map(replace_unprintable, fetched.licences)) or "none at the top of the release"
-        rows = {
-            "folder": place,
-            "commit": fetched.commit,
-            "digest": fetched.digest,
-            "files": f"{fetched.files:,} ({fetched.bytes / 1e6:,.1f} MB)",
-            "licence files": licences,
-        }
-        for label, value in rows.items():
-            self.stdout.write(f"{label:<14}  {value}")
 
     def _try(self, suite: Suite, images: tuple[BaseImage, ...], place: Path, limit: int | None) -> None:
         self.stdout.write("")

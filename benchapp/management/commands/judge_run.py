@@ -13,7 +13,6 @@ from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.management.lookups import end_on, find_run, name_recording, parse_positive, parse_positive_int
 from benchapp.models import Judging, JudgingTry, Run
 from benchapp.record.slices import Budget
-from runner.base.digests import canonical_json
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
 from runner.base.types import ModelRequest
@@ -21,7 +20,7 @@ from runner.base.var_folder import MANAGE
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
-from runner.models.recording import FORMAT, request_digest
+from runner.models.recording import FORMAT, request_digest, write_recording
 from runner.prompts.prompt_pack import find_judge_pack
 from runner.prompts.roles import OWN
 
@@ -55,7 +54,7 @@ class Command(BaseCommand):
             self.stdout.write(render_outcome(model, outcome))
             if record:
                 path = name_recording(record)
-                self.stdout.write(f"{path}: {write_recording(outcome.judging, path):,} calls")
+                self.stdout.write(f"{path}: {record_pass(outcome.judging, path):,} calls")
         if outcome.stopped:
             raise CommandError(f"stopped: {outcome.stopped}", returncode=3)
 
@@ -91,13 +90,9 @@ def read_judge_options(
             judge: Model = LiteLLM(name, key_variable=key_variable, api_base=api_base)
         else:
             judge = make_model(model)
-    return found, judge, _choose_metrics(metrics), Budget(limit, max_usd)
-
-
-def _choose_metrics(names: list[str] | None) -> list[Metric]:
-    if unknown := sorted(set(names or ()) - set(SCORED)):
+    if unknown := sorted(set(metrics or ()) - set(SCORED)):
         raise CommandError(f"--metrics: {', '.join(unknown)} unknown; known: {', '.join(SCORED)}")
-    return [metric for metric in SCORED if not names or metric in names]
+    return found, judge, [metric for metric in SCORED if not metrics or metric in metrics], Budget(limit, max_usd)
 
 
 def render_outcome(model: Model, outcome: PassOutcome) -> str:
@@ -111,26 +106,20 @@ def render_outcome(model: Model, outcome: PassOutcome) -> str:
     )
 
 
-def write_recording(judging: Judging, path: Path) -> int:
+def record_pass(judging: Judging, path: Path) -> int:
     """Write every answered call of the pass, and of the references it took over. Return how many. Memory: one call."""
+    calls = _tries(judging).count()
     head = {
         "format": FORMAT,
         "run": str(judging.run.public_id),
         "setup_digest": judging.run.setup_digest,
         "models": [judging.model],
         "price_table": ", ".join(sorted(set(_tries(judging).values_list("price_table", flat=True)) - {""})),
-        "calls": _tries(judging).count(),
+        "calls": calls,
         "left_out": JudgingTry.objects.filter(unit__judging=judging, reply=None).count(),
     }
-    part = path.with_name(f"{path.name}.part")
-    written = 0
-    with part.open("wb") as file:
-        file.write(canonical_json(head) + b"\n")
-        for line in _lines(judging):
-            file.write(canonical_json(line) + b"\n")
-            written += 1
-    part.replace(path)
-    return written
+    write_recording(path, head, _lines(judging))
+    return calls
 
 
 def _tries(judging: Judging) -> QuerySet[JudgingTry]:

@@ -76,8 +76,8 @@ class Command(BaseCommand):
             for linted in folders if record else ():
                 for leak in find_recorded_leaks(linted.files):
                     linted.add(leak.rule, LEVELS[leak.severity], leak.path, leak.line, leak.says)
-                for lines in find_read_lines(linted.files):
-                    linted.add(READERS, "note", lines.path, lines.first, lines.sentence, lines.last)
+                for path, first, last, sentence in find_read_lines(linted.files):
+                    linted.add(READERS, "note", path, first, sentence, last)
             if format == "sarif":
                 self.stdout.write(render_sarif(folders, settings.VERSION))
             else:
@@ -275,16 +275,6 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLines:
-    """Lines of a file, from 1, that came and went together, so that the same trials read them."""
-
-    path: str
-    first: int
-    last: int
-    sentence: str
-
-
-@dataclass(frozen=True, slots=True)
 class KnownFile:
     """A file in the state `place` of an episode. `cell`: whose no-skill trials the baseline has."""
 
@@ -303,8 +293,9 @@ def find_recorded_leaks(files: Files) -> list[LibraryFinding]:
     return list({(each.rule, each.path, each.line): each for each in kept}.values())
 
 
-def find_read_lines(files: Files) -> Iterator[ReadLines]:
-    """Yield the lines that trials with a verdict read, joined over all libraries that had the same file."""
+def find_read_lines(files: Files) -> Iterator[tuple[str, int, int, str]]:
+    """Yield (path, first line, last line, sentence) for lines that came and went together and that trials with a
+    verdict read, over all libraries that had the same file."""
     for path, file in files.items():
         own, digest = digest_bytes(file.content), "" if is_binary(file.content) else _choose_version(path, file.content)
         known = _find_known(path, digest) if digest else []
@@ -332,7 +323,7 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
                 sentences += ["Other lines of the file have changed since."] if digest != own else []
                 if any(each.is_scripted for each in known):
                     sentences.append("A scripted model took part: no LLM is measured.")
-                yield ReadLines(path, lines[0], lines[-1], " ".join(sentences))
+                yield path, lines[0], lines[-1], " ".join(sentences)
 
 
 def _choose_version(path: str, content: bytes) -> str:

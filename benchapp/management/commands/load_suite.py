@@ -25,10 +25,10 @@ from benchapp.record.sets.suite_files import (
 )
 from runner.base.encoding import encode
 from runner.base.errors import Account, SetupError, SuiteProblems
-from runner.base.text import plural, replace_unprintable
+from runner.base.text import list_first, plural, replace_unprintable
 from runner.suites import FORMATS
-from runner.suites.findings import NOT_DOWNLOADED
-from runner.suites.group_mapping import GroupMapping, read_mapping
+from runner.suites.documents import NOT_DOWNLOADED
+from runner.suites.families import GroupMapping, read_mapping
 
 NOTHING_LOADED = 1
 SHOWN_PROBLEMS = 200
@@ -119,7 +119,7 @@ class Command(BaseCommand):
         if folder.folder_only:
             why = replace_unprintable(folder.folder_only)
             self.stdout.write(f"\nEvery worker needs the folder at the same path, because {why}.")
-        account, loaded = folder.suite.account, f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
+        account, loaded = folder.suite.account, plural(len(folder.suite.tasks), "task")
         left = f"; {account.count_set_aside:,} set aside" if account and account.set_aside else ""
         self.stdout.write(
             f"\n{loaded} can be loaded{left}."
@@ -135,9 +135,8 @@ class Command(BaseCommand):
         stream.write(account.sentence())
         for name, lines in (("set aside", account.set_aside), ("left out", account.left_out)):
             for line in lines:
-                more = f" and {len(line.tasks) - SHOWN_TASKS:,} more" if len(line.tasks) > SHOWN_TASKS else ""
-                named = ", ".join(line.tasks[:SHOWN_TASKS])
-                stream.write(f"  {len(line.tasks):>5,}  {name}: {line.reason} ({named}{more})")
+                named = list_first(line.tasks, SHOWN_TASKS)
+                stream.write(f"  {len(line.tasks):>5,}  {name}: {line.reason} ({named})")
         stream.write("")
 
     def _write_refusal(self, error: SetupError, *, as_json: bool) -> None:

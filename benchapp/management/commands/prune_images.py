@@ -55,8 +55,8 @@ def _list_needed(client: APIClient) -> dict[str, str]:
         if experiment.suite is None or experiment.spec.get("sandbox") != "docker":
             continue
         try:
-            families = [family for each in find_suite(experiment.suite.key).environments for family in each.families]
-            names = [name for family in families for task in family.tasks for name in list_image_names(client, task)]
+            tasks = find_suite(experiment.suite.key).tasks
+            names = [name for task in tasks for name in list_image_names(client, task)]
         except RunnerError as error:
             raise CommandError(f"nothing was removed: what {experiment.name} needs is unknown: {error}") from None
         needed |= dict.fromkeys(names, f"needed by {experiment.name}")

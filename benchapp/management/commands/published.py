@@ -11,8 +11,16 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.formats import escape_formula
 from benchapp.management.lookups import end_on
-from benchapp.papers.printing import MARK, flatten_rows, render_tables
-from benchapp.papers.published_rows import Erratum, PrintedNumber, PublishedDataError, read_errata, read_published_rows
+from benchapp.papers.published_rows import (
+    MARK,
+    Erratum,
+    PrintedNumber,
+    PublishedDataError,
+    flatten_rows,
+    read_errata,
+    read_published_rows,
+    render_tables,
+)
 
 
 class Command(BaseCommand):

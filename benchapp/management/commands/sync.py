@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.management.lookups import end_on
 from skillglass.record_rows import RecordError
 from skillglass.sending import EVENTS, RunSender
 
@@ -34,8 +35,6 @@ class Command(BaseCommand):
             if not logs:
                 raise CommandError(f"{folder}: there is no run log below it")
             for log in logs:
-                try:
+                with end_on(RecordError):
                     sent = RunSender(log, options["server"], os.environ.get("SKILLGLASS_TOKEN", "")).send()
-                except RecordError as error:
-                    raise CommandError(str(error)) from error
                 self.stdout.write(f"{log}: {sent:,} bytes sent" if sent else f"{log}: nothing left to send")

@@ -135,7 +135,7 @@ def join_by_name(imported: Suite, loaded: Suite, by: User | None = None) -> int:
 
 
 @transaction.atomic
-def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
+def separate(imported: Suite, by: User | None = None) -> int:
     """Give an imported suite its trials back, also in an archive's copy of a joined experiment. Return how many tasks
     were joined. From then on only a person joins the two suites. SetupError where none was joined."""
     joined = list(_joined_tasks(imported))
@@ -151,7 +151,7 @@ def separate(imported: Suite, by: User | None = None, reason: str = "") -> int:
         _move_trials(task, task)
     Experiment.objects.filter(pk__in=mine).update(suite=imported)
     for suite in loaded:
-        note_activity(by, SEPARATED, suite, detail={"from": imported.key, "tasks": len(joined)}, reason=reason)
+        note_activity(by, SEPARATED, suite, detail={"from": imported.key, "tasks": len(joined)})
     return len(joined)
 
 

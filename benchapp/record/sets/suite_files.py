@@ -31,11 +31,10 @@ from runner.base.file_digests import IGNORED
 from runner.base.suite import Suite
 from runner.base.text import escape_unprintable, replace_unprintable
 from runner.base.trees import check_relative, links_below, make_room, measure, remove_tree
-from runner.base.types import Environment, Family, Task, TaskGroups
+from runner.base.types import Task, TaskGroups
 from runner.base.var_folder import MANAGE, var_folder
 from runner.suites import SUITES, find_naming_folder, format_of, load_suite, read_suite_folder, roots_of
-from runner.suites.families import FamilyChoice, regroup
-from runner.suites.group_mapping import GroupMapping
+from runner.suites.families import FamilyChoice, GroupMapping, regroup
 from runner.suites.harbor_digests import harbor_digests
 from runner.suites.tasks.task_groups import FAMILY
 
@@ -178,7 +177,15 @@ def _write(suite: models.Suite, name: Path, folder: Path) -> None:
         root = part / name
         root.mkdir(parents=True)
         for row in suite.files.select_related("blob").iterator(chunk_size=50):
-            _write_file(row, make_room(root, row.path))
+            target = make_room(root, row.path)
+            match row.kind:
+                case Kind.FOLDER:
+                    target.mkdir()
+                case Kind.LINK:
+                    target.symlink_to(os.fsdecode(row.blob.content()))
+                case _:
+                    target.write_bytes(row.blob.content())
+                    target.chmod(0o755 if row.kind == Kind.EXECUTABLE else 0o644)
         if out := [link for link in links_below(root) if _leads_out(Path(link), root)]:
             raise ValueError(f"{out[0]} is a link that leads out")
         for place, _, _ in os.walk(root):
@@ -189,17 +196,6 @@ def _write(suite: models.Suite, name: Path, folder: Path) -> None:
             raise
     finally:
         remove_tree(part)
-
-
-def _write_file(row: models.SuiteFile, target: Path) -> None:
-    match row.kind:
-        case Kind.FOLDER:
-            target.mkdir()
-        case Kind.LINK:
-            target.symlink_to(os.fsdecode(row.blob.content()))
-        case _:
-            target.write_bytes(row.blob.content())
-            target.chmod(0o755 if row.kind == Kind.EXECUTABLE else 0o644)
 
 
 def _prune(cache: Path) -> None:
@@ -289,9 +285,18 @@ def record_suite(suite: Suite) -> SuiteRows:
     )
     rows, before = SuiteRows(row), _read_names(row)
     for ordinal, environment in enumerate(suite.environments, start=1):
-        rows.environments[environment.key] = _environment(rows, environment, ordinal)
-    families = [family for environment in suite.environments for family in environment.families]
-    record_stated(row, {rows.tasks[task.key].pk: task.groups for family in families for task in family.tasks})
+        kind = environment.corpus.kind if environment.corpus else ""
+        shown = {"name": environment.name, "ordinal": ordinal, "kind": kind}
+        kept, _ = models.Environment.objects.update_or_create(suite=row, key=environment.key, defaults=shown)
+        rows.environments[environment.key] = kept
+        for place, family in enumerate(environment.families, start=1):
+            named = {"slug": family.slug, "name": family.name, "description": family.description}
+            of_family, _ = models.Family.objects.update_or_create(
+                suite=row, key=family.key, defaults={"environment": kept, "ordinal": place, **named}
+            )
+            for task in family.tasks:
+                _task(rows, of_family, task)
+    record_stated(row, {rows.tasks[task.key].pk: task.groups for task in suite.tasks})
     if before.items() - _read_names(row).items():
         renew_numbers(row)  # timelines of ended runs are cached with the names in them
     return rows
@@ -301,32 +306,6 @@ def _read_names(suite: models.Suite) -> dict[str, tuple[object, ...]]:
     """Return what pages show of each task, by its key."""
     shown = suite.tasks.values_list("key", "title", "role", "family__name", "family__slug", "family__environment__name")
     return {key: tuple(names) for key, *names in shown}
-
-
-def _environment(rows: SuiteRows, environment: Environment, ordinal: int) -> models.Environment:
-    kind = environment.corpus.kind if environment.corpus else ""
-    row, _ = models.Environment.objects.update_or_create(
-        suite=rows.suite, key=environment.key, defaults={"name": environment.name, "ordinal": ordinal, "kind": kind}
-    )
-    for place, family in enumerate(environment.families, start=1):
-        _family(rows, row, family, place)
-    return row
-
-
-def _family(rows: SuiteRows, environment: models.Environment, family: Family, ordinal: int) -> None:
-    row, _ = models.Family.objects.update_or_create(
-        suite=rows.suite,
-        key=family.key,
-        defaults={
-            "environment": environment,
-            "slug": family.slug,
-            "name": family.name,
-            "description": family.description,
-            "ordinal": ordinal,
-        },
-    )
-    for task in family.tasks:
-        _task(rows, row, task)
 
 
 def _task(rows: SuiteRows, family: models.Family, task: Task) -> None:
@@ -371,13 +350,7 @@ class SuiteFolder:
     files: Sequence[FoundFile] = ()  # those that the record will hold
     folder_only: str = ""  # why it cannot hold them
 
-    @property
-    def tasks(self) -> list[Task]:
-        families = [family for environment in self.suite.environments for family in environment.families]
-        return [task for family in families for task in family.tasks]
-
     def as_json(self) -> dict[str, object]:
-        environments = self.suite.environments
         return {
             "key": self.suite.key,
             "name": self.suite.name,
@@ -385,9 +358,9 @@ class SuiteFolder:
             "path": str(self.path),
             "folder_only": self.folder_only,
             "digest": self.suite.digest,
-            "environments": len(environments),
-            "families": sum(len(environment.families) for environment in environments),
-            "tasks": len(self.tasks),
+            "environments": len(self.suite.environments),
+            "families": len(self.suite.families),
+            "tasks": len(self.suite.tasks),
             "notes": list(self.suite.notes),
             "account": account_as_json(self.suite.account),
             "set_aside": {
@@ -504,8 +477,8 @@ def record_folder(
         row.account["folder_only"] = replace_unprintable(folder.folder_only)[:300]
     row.save(update_fields=["path", "format", "account"])
     record_files(row, folder.files)
-    note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
-    for task in folder.tasks:  # keep with each revision the digests that name it in Harbor's results
+    note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.suite.tasks), "path": row.path})
+    for task in folder.suite.tasks:  # keep with each revision the digests that name it in Harbor's results
         revision = rows.revisions[task.key]
         if not revision.foreign_digests and (task.folder / "task.toml").is_file():
             revision.foreign_digests = harbor_digests(task.folder)

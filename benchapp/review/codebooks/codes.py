@@ -73,17 +73,6 @@ def add(draft: CodebookVersion, wording: Wording, user: User | None, *, parent: 
     return code
 
 
-def rename(code: Code, name: str, user: User | None) -> Code:
-    """Give the same thing another name: labels follow automatically."""
-    wording = replace(Wording.of(code), name=name).check_wording()
-    return reword(code, wording, user)
-
-
-def redefine(code: Code, user: User | None, *, definition: str, include: str, exclude: str) -> Code:
-    """Change what the code means: its labels must be looked at again."""
-    return reword(code, Wording(code.name, definition, include, exclude), user)
-
-
 def reword(code: Code, wording: Wording, user: User | None, *, seen: str = "") -> Code:
     """Rename and redefine at once. `seen`: the fingerprint of what the person saw, if there was a form."""
     wording = wording.check_wording()
@@ -337,7 +326,13 @@ class VersionDiff:
     @cached_property
     def links(self) -> list[Link]:
         """Return the links in the order of the new version."""
-        chains = self._chains()
+        # New code -> old code -> every kind met on the ways between them
+        chains: dict[int, dict[int, set[str]]] = {code.pk: {code.pk: set()} for code in self.new_codes}
+        for version in self._steps():
+            steps: dict[int, list[CodeOrigin]] = {}
+            for origin in CodeOrigin.objects.filter(code__version=version):
+                steps.setdefault(origin.code_id, []).append(origin)
+            chains = {code: _one_step_back(reached, steps) for code, reached in chains.items()}
         before = {code.pk: code for code in self.old_codes}
         found = []
         for code in self.new_codes:
@@ -393,16 +388,6 @@ class VersionDiff:
         for code in self.old_codes:
             if code.pk not in self._by_old:
                 yield Change(RETIRED, (code,), ())
-
-    def _chains(self) -> dict[int, dict[int, set[str]]]:
-        """Return new code -> old code -> every kind met on the ways between them."""
-        ends: dict[int, dict[int, set[str]]] = {code.pk: {code.pk: set()} for code in self.new_codes}
-        for version in self._steps():
-            steps: dict[int, list[CodeOrigin]] = {}
-            for origin in CodeOrigin.objects.filter(code__version=version):
-                steps.setdefault(origin.code_id, []).append(origin)
-            ends = {code: _one_step_back(reached, steps) for code, reached in ends.items()}
-        return ends
 
     def _steps(self) -> Iterator[CodebookVersion]:
         """Yield the new version and those between, newest first: the ones whose origins are followed."""

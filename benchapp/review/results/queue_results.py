@@ -87,13 +87,7 @@ class Submitted:
     is_carried: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFailure:
-    """Where a reviewer saw the first upstream failure: step of steps, from 1."""
-
-    item: int
-    step: int
-    of: int
+FirstFailure = tuple[int, int, int]  # item, step where a reviewer saw the first upstream failure, from 1, of how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +259,7 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
         trajectory__steps_total__gt=0,
     )
     for item, step, total in marks.values_list("review__item_id", "step", "trajectory__steps_total").order_by("pk"):
-        yield FirstFailure(item, min(step or total, total), total)
+        yield item, min(step or total, total), total
 
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:
@@ -347,7 +341,15 @@ class Heading(Shaped):
 def heading_of(coding: QueueCoding) -> Heading:
     """Return the heading, in one query and one for each queue."""
     version, queues = coding.version, coding.queues
-    alphas = alphas_of(queues)
+    # Queue -> alpha over code sets, of the last report before discussion. Queues without one are left out.
+    alphas: dict[int, Alpha] = {}
+    reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
+    for report in reports.order_by("queue", "taken_at", "pk"):
+        codes = report.values["codes"]
+        interval = codes.get("interval") or {}
+        alphas[report.queue_id] = Alpha(
+            codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
+        )
     return Heading(
         codebook=version.codebook.name,
         version=version.number,
@@ -362,19 +364,6 @@ def heading_of(coding: QueueCoding) -> Heading:
         alphas=tuple(alphas.get(queue.pk) for queue in queues),
         stand_ins=join_stand_ins(item.facts for item in coding.items),
     )
-
-
-def alphas_of(queues: Sequence[Queue]) -> dict[int, Alpha]:
-    """Return queue -> alpha over code sets, of the last report before discussion. Queues without one are left out."""
-    found: dict[int, Alpha] = {}
-    reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
-    for report in reports.order_by("queue", "taken_at", "pk"):
-        codes = report.values["codes"]
-        interval = codes.get("interval") or {}
-        found[report.queue_id] = Alpha(
-            codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
-        )
-    return found
 
 
 def describe_population(queue: Queue) -> str:

@@ -110,12 +110,7 @@ class Judged:
     confidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSuggestions:
-    """`problems`: one sentence for each label that was left out."""
-
-    labels: tuple[Judged, ...]
-    problems: tuple[str, ...] = ()
+ReadSuggestions = tuple[list[Judged], list[str]]  # the labels, and a sentence for each that was left out
 
 
 def read_reply(reply: ModelReply, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> ReadSuggestions:
@@ -147,7 +142,7 @@ def read_reply(reply: ModelReply, evidence: JudgeEvidence, find: Callable[[str],
         problems.append(f"{len(entries) - MAX_LABELS} labels beyond the first {MAX_LABELS}")
     if entries and not labels:
         raise Unreadable("; ".join(problems))
-    return ReadSuggestions(tuple(labels.values()), tuple(problems))
+    return list(labels.values()), problems
 
 
 def _label(entry: JsonValue, evidence: JudgeEvidence, find: Callable[[str], Code | None]) -> Judged:
@@ -217,7 +212,9 @@ def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bo
 
     only_reviewed: items with a submitted review, which is all an evaluation needs.
     """
-    end_forgotten(queue)
+    # End calls whose judge was killed, so that nobody takes them for running
+    left = queue.judge_calls.filter(status=JudgeCall.Status.STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
+    left.update(status=JudgeCall.Status.FAILED, error="interrupted: its judge vanished")
     outcome = JudgingOutcome(budget)
     codes = list(queue.version.codes.select_related("parent").order_by("ordinal", "id"))
     names = Names.of(queue.version)
@@ -261,7 +258,7 @@ def _judge(
 
     def read(reply: ModelReply) -> tuple[str, str]:
         try:
-            return _keep(calls[-1], read_reply(reply, evidence, names.find)), ""
+            return _keep(calls[-1], *read_reply(reply, evidence, names.find)), ""
         except JudgeRefused as refusal:
             return _end(calls[-1], JudgeCall.Status.REFUSED, str(refusal)), ""
         except Unreadable as problem:
@@ -309,11 +306,11 @@ def _end(call: JudgeCall, status: str, error: str) -> str:
     return status
 
 
-def _keep(call: JudgeCall, judgement: ReadSuggestions) -> str:
+def _keep(call: JudgeCall, labels: list[Judged], problems: list[str]) -> str:
     """Save the answer and its suggestions, together or not at all. `error` lists what was left out."""
     with transaction.atomic():
-        _end(call, JudgeCall.Status.ANSWERED, "; ".join(judgement.problems))
-        Suggestion.objects.bulk_create(_row(call, label) for label in judgement.labels)
+        _end(call, JudgeCall.Status.ANSWERED, "; ".join(problems))
+        Suggestion.objects.bulk_create(_row(call, label) for label in labels)
     return JudgeCall.Status.ANSWERED
 
 
@@ -331,12 +328,6 @@ def _row(call: JudgeCall, label: Judged) -> Suggestion:
         reason=f"{label.reason}{sure}".strip(),
         call=call,
     )
-
-
-def end_forgotten(queue: Queue) -> int:
-    """End calls whose judge was killed, so that nobody takes them for running."""
-    left = queue.judge_calls.filter(status=JudgeCall.Status.STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
-    return left.update(status=JudgeCall.Status.FAILED, error="interrupted: its judge vanished")
 
 
 def _request_as_json(model: Model, request: ModelRequest) -> dict[str, object]:

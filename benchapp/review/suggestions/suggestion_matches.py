@@ -17,7 +17,7 @@ import numpy as np
 from django.db.models import Count, Q, Sum
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
-from benchapp.analysis.trial_rules.rule_finding import TrialRule
+from benchapp.analysis.trial_rules.rules import TrialRule
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit

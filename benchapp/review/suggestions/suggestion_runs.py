@@ -19,8 +19,7 @@ from redis.exceptions import RedisError
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, RULES_VERSION, TRIAL_RULES, examine
 from benchapp.analysis.trial_rules.patch_rules import read_decision_facts, read_library_facts
-from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
-from benchapp.analysis.trial_rules.rules import read_trial_facts
+from benchapp.analysis.trial_rules.rules import TrialFinding, TrialRule, read_trial_facts
 from benchapp.models import Code, CodebookVersion, Queue, QueueItem, Suggestion, User
 from benchapp.record.redaction import redact_text
 from benchapp.review.blinding import Hidden, hidden_in

@@ -330,23 +330,18 @@ class GroupComparison:
         def measure() -> RunFactor | None:
             members = [own for own, other in self.groups.pairs if other is baseline and own is not group]
             shown = [own for own in (group, *members) if not is_block or self.are_blocks(own, baseline)]
-            return self._vary_by_run(shown, baseline, metric, is_block=is_block)
+            sides = [self._task_means(each, metric, None) for each in shown]
+            sides.append(self._task_means(baseline, metric, self._reference(baseline, metric)))
+            every = [means for side in sides for means in side if len(means.task)]
+            paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to align them
+            if paired is None:
+                return None
+            # A replicate without a result keeps its place, so that those of a block stay aligned.
+            rows, empty = iter(paired.cells(paired.own)), np.full(paired.clusters, np.nan)
+            cells = [np.stack([next(rows) if len(means.task) else empty for means in side]) for side in sides]
+            return measure_run_factor(cells, is_block=is_block)
 
         return self.once(("factor", baseline.identity, metric.key, is_block), measure)
-
-    def _vary_by_run(
-        self, groups: Sequence[Group], baseline: Group, metric: TrialMetric, *, is_block: bool
-    ) -> RunFactor | None:
-        sides = [self._task_means(each, metric, None) for each in groups]
-        sides.append(self._task_means(baseline, metric, self._reference(baseline, metric)))
-        every = [means for side in sides for means in side if len(means.task)]
-        paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to align them
-        if paired is None:
-            return None
-        # A replicate without a result keeps its place, so that those of a block stay aligned.
-        rows, empty = iter(paired.cells(paired.own)), np.full(paired.clusters, np.nan)
-        cells = [np.stack([next(rows) if len(means.task) else empty for means in side]) for side in sides]
-        return measure_run_factor(cells, is_block=is_block)
 
     def count_waiting(self, *groups: Group) -> int:
         """Count the trials that these still wait for."""

@@ -418,7 +418,9 @@ def cues_of(files: Mapping[str, str]) -> tuple[str, ...]:
         if path != "SKILL.md" and path.startswith(("scripts/", "references/", "assets/")):
             found.setdefault(path, None)
         if path.lower().endswith(TEXTS):
-            found.update(dict.fromkeys(_names(_without_frontmatter(files[path][:MAX_TEXT_CHARS]))))
+            text = files[path][:MAX_TEXT_CHARS]
+            match = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
+            found.update(dict.fromkeys(_names(text[match.end() :] if match else text)))
     return tuple(found)[:MAX_CUES]
 
 
@@ -427,11 +429,6 @@ def following(cues: Iterable[str], steps: Iterable[Step], *, read_at: int, instr
     before, after = _actions(steps, read_at)
     new = tuple(cue for cue in cues if not _occurs(cue, before) and not _occurs(cue, instruction))
     return Following(tuple(cue for cue in new if _occurs(cue, after)), new)
-
-
-def _without_frontmatter(text: str) -> str:
-    match = re.match(r"---\n.*?\n---\n", text, re.DOTALL)
-    return text[match.end() :] if match else text
 
 
 def _names(text: str) -> Iterator[str]:

@@ -72,14 +72,6 @@ class Spending(Shaped):
         return self.cost_usd is not None or self.estimated_usd is not None
 
     @property
-    def input_is_partial(self) -> bool:
-        return self.input_known < self.things and self.input_tokens is not None
-
-    @property
-    def output_is_partial(self) -> bool:
-        return self.output_known < self.things and self.output_tokens is not None
-
-    @property
     def is_partial(self) -> bool:
         return self.cost_counted < self.things and self.has_cost
 
@@ -168,7 +160,12 @@ def _take_or_read(runs: list[Run]) -> dict[int, RunSpending]:
 
 
 def _add_judges(spent: dict[int, RunSpending], runs: Collection[Run], as_of: datetime | None) -> dict[int, RunSpending]:
-    judged = _judges_spending(runs, as_of)
+    # Run pk -> usage of the replies from judges of its skills and attempts. One query.
+    tries = JudgingTry.objects.filter(unit__judging__run__in=[run.pk for run in runs], reply__isnull=False).order_by()
+    if as_of is not None:
+        tries = tries.filter(asked_at__lte=as_of)
+    sums = SUMS | {"cached": Value(None, IntegerField()), "cost": Sum("cost_usd")}  # replies report no cached tokens
+    judged = {run: Spending(*each) for run, *each in tries.values_list("unit__judging__run").annotate(**sums)}
     return {pk: replace(each, judge=each.judge + judged[pk]) if pk in judged else each for pk, each in spent.items()}
 
 
@@ -185,15 +182,6 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
         author, judge = (host.get((run, is_judge), none) for is_judge in (False, True))
         found[run] = RunSpending(first_tries=first_tries, author=author, judge=judge, replays=replays)
     return found
-
-
-def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int, Spending]:
-    """Return run pk -> usage of the replies from judges of its skills and attempts. One query."""
-    tries = JudgingTry.objects.filter(unit__judging__run__in=[run.pk for run in runs], reply__isnull=False).order_by()
-    if as_of is not None:
-        tries = tries.filter(asked_at__lte=as_of)
-    sums = SUMS | {"cached": Value(None, IntegerField()), "cost": Sum("cost_usd")}  # replies report no cached tokens
-    return {run: Spending(*each) for run, *each in tries.values_list("unit__judging__run").annotate(**sums)}
 
 
 def _agents_spending(runs: Collection[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:

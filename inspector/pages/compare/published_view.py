@@ -12,8 +12,15 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.papers.printing import Layout, Number, flatten_rows, lay_out
-from benchapp.papers.published_rows import PAPERS, read_errata, read_published_rows
+from benchapp.papers.published_rows import (
+    PAPERS,
+    Layout,
+    Number,
+    flatten_rows,
+    lay_out,
+    read_errata,
+    read_published_rows,
+)
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
 from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.pages.compare.lanes import PointAxis

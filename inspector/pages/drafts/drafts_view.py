@@ -17,10 +17,11 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, start_draft, stop
-from benchapp.drafting.draft_starts import list_corpora, list_families, read_corpus, read_start_family, read_start_task
+from benchapp.drafting.draft_starts import list_corpora, read_corpus, read_start_family, read_start_task
 from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Blob, Draft, DraftStep, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.record.sets.suite_files import find_suite
 from benchapp.record.textual_change import is_binary
 from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, ShownDraft, describe_waiting
 from inspector.pages.drafts.drafted_steps import read_steps
@@ -322,9 +323,7 @@ class DraftWish:
 
     @property
     def corpora(self) -> list[Option]:
-        return [
-            Option(f"{each.suite}{SPLIT}{each.environment}", f"{each.name}, {each.suite}") for each in list_corpora()
-        ]
+        return [Option(f"{suite}{SPLIT}{key}", f"{name}, {suite}") for suite, key, name in list_corpora()]
 
     @property
     def suites(self) -> list[Option]:
@@ -334,12 +333,12 @@ class DraftWish:
     def begins(self) -> list[tuple[str, list[Option]]]:
         """Return what the chosen suite offers: (family, its tasks), or one group of its families."""
         try:
-            families = list_families(self.values["suite"]) if self.values["suite"] else []
+            families = find_suite(self.values["suite"]).families if self.values["suite"] else []
         except RunnerError:  # the form reports it when it is sent
             return []
         if self.takes_family:
             return [("Families", [Option(each.key, f"{each.name}, {len(each.tasks)} tasks") for each in families])]
-        return [(each.name, [Option(*task) for task in each.tasks]) for each in families]
+        return [(each.name, [Option(task.key, task.title) for task in each.tasks]) for each in families]
 
 
 def _read_wish(given: QueryDict) -> DraftWish:

@@ -363,7 +363,7 @@ def _describe_machine(task: Task) -> list[tuple[str, str]]:
 
 def _read_skills(view: SuiteView, task: Task) -> list[ReferenceSkill]:
     """Read each skill's SKILL.md below its frontmatter."""
-    families = [family for part in view.read.environments for family in part.families] if view.read else []
+    families = view.read.families if view.read else []
     curated: Files = next((family.curated for family in families if family.key == task.family), {})
     skills = []
     for slug in dict.fromkeys(path.partition("/")[0] for path in sorted(curated)):

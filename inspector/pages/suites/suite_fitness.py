@@ -129,7 +129,7 @@ class SuiteQualification(Shaped):
         self.trials_done = f"{self.done:,} of {bound}{self.total:,} trials done"
         found = {check.name: check.rule for check in every}
         names = [name for name in CHECK_WORDS if name in found]
-        self.heads = [CHECK_WORDS[name] for name in names]
+        self.heads = [CHECK_WORDS[name].title for name in names]
         self.rules = list(zip(self.heads, (found[name] for name in names), strict=True))
         self.rows: list[tuple[TaskVerdict, str, list[TaskCheck | None]]] = []
         for each in tasks:

@@ -153,8 +153,7 @@ def list_suites(access: ReviewAccess) -> list[ListedSuite]:
 def _list_bundled(key: str) -> ListedSuite:
     """List the bundled suites. They do not change while the process lives."""
     suite = find_suite(key)
-    families = [family for environment in suite.environments for family in environment.families]
-    tasks = [task for family in families for task in family.tasks]
+    families, tasks = suite.families, suite.tasks
     attributes = sorted({attribute for task in tasks for attribute in task.groups})
     return ListedSuite(
         key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(attributes), digest=suite.digest

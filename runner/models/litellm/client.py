@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import metadata
 from types import ModuleType
@@ -134,7 +134,10 @@ class LiteLLM:
         """Return the model's context window in tokens, from the preset or litellm's list. None if unknown."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
-        return _look_up_window(self.load().model_cost, self.model)
+        # Read the list itself: litellm's own look-up would query an Ollama server
+        entry = self.load().model_cost.get(self.model) or self.load().model_cost.get(self.model.partition("/")[2]) or {}
+        found = entry.get("max_input_tokens")
+        return found if isinstance(found, int) and found > 0 else None
 
     @property
     def price_table(self) -> str:
@@ -375,13 +378,6 @@ def _has_list_price(litellm: ModuleType, model: str) -> bool:
     except Exception:  # litellm raises a bare Exception for a model it does not know
         return False
     return bool(found.get("input_cost_per_token")) and bool(found.get("output_cost_per_token"))
-
-
-def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> int | None:
-    """Read the list itself: litellm's own look-up would query an Ollama server."""
-    entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
-    found = entry.get("max_input_tokens")
-    return found if isinstance(found, int) and found > 0 else None
 
 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:

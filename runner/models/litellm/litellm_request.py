@@ -9,7 +9,7 @@ cannot be sent, that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -53,21 +53,17 @@ def prepare(
         chosen.left_out.append("thinking: that of an earlier turn was not kept, and cannot be gone on with")
     messages = messages_for(target, request, refused)
     tools = {"tools": deepcopy([dict(tool) for tool in request.tools])} if request.tools else {}  # litellm changes them
+    named = ("temperature", "seed", "response_format", "max_tokens")
+    marks = [name for name in (CACHE_MARK, REASONING) if any(name in message for message in messages)]
+    bridged = [name for name in ("include", "store") if name in chosen.values]
+    bare = any(message.get("tool_calls") and REASONING not in message for message in messages)
+    found = [*(name for name in named if name in chosen.asked and name in chosen.values), *bridged, *marks]
     return Sending(
         arguments={**chosen.values, "messages": messages, **tools},
         not_sent=tuple(chosen.left_out),
-        ours=tuple(_ours(chosen.asked, chosen.values, messages)),
+        ours=tuple([*found, NO_REASONING] if bare else found),
         options=tuple(name for name in chosen.values if name in options and name not in chosen.asked),
     )
-
-
-def _ours(asked: Collection[str], values: Mapping[str, JsonValue], messages: list[dict[str, JsonValue]]) -> list[str]:
-    named = ("temperature", "seed", "response_format", "max_tokens")
-    marks = [name for name in (CACHE_MARK, REASONING) if any(name in message for message in messages)]
-    bridged = [name for name in ("include", "store") if name in values]
-    bare = any(message.get("tool_calls") and REASONING not in message for message in messages)
-    found = [*(name for name in named if name in asked and name in values), *bridged, *marks]
-    return [*found, NO_REASONING] if bare else found
 
 
 CACHE_MARK = "cache_control"
@@ -84,7 +80,13 @@ def messages_for(target: LiteLLMTarget, request: ModelRequest, refused: Collecti
         elif NO_REASONING in refused:
             message.setdefault(REASONING, " ")  # the minimum that they accept, by the source of litellm 1.106.2
     if request.tools and target.is_claude and CACHE_MARK not in refused:
-        for place in find_cache_places(messages):
+        # Cache marks for Anthropic: after the system message, where the last request ended, and at the end. Only
+        # conversations with tools use them, as each turn reads what the one before wrote. Anthropic caches the tools
+        # with the system message, and accepts four marks.
+        system = [0] if messages and messages[0].get("role") == "system" else []
+        answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
+        before = [answered[-1] - 1] if answered else []
+        for place in sorted({*system, *(place for place in before if place >= 0), len(messages) - 1}):
             messages[place][CACHE_MARK] = {"type": "ephemeral"}
     return messages
 
@@ -96,18 +98,6 @@ def _takes_reasoning(target: LiteLLMTarget, message: Mapping[str, JsonValue], re
     """
     is_usual = target.provider not in TAKE_NO_REASONING or NO_REASONING in refused
     return bool(message.get("tool_calls")) and is_usual and REASONING not in refused
-
-
-def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
-    """Cache marks for Anthropic: after the system message, where the last request ended, and at the end.
-
-    Only conversations with tools use them, as each turn reads what the one before wrote. Anthropic caches the tools
-    with the system message, and accepts four marks.
-    """
-    system = [0] if messages and messages[0].get("role") == "system" else []
-    answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
-    before = [answered[-1] - 1] if answered else []
-    return sorted({*system, *(place for place in before if place >= 0), len(messages) - 1})
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -193,7 +183,12 @@ def choose_parameters(
         _follow_claude(chosen)
     _follow_mapping(target, chosen)
     if is_bridged(target, request, chosen.values):
-        _follow_responses(chosen, refused)
+        # Follow OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the
+        # provider
+        if "seed" in chosen.values:
+            chosen.leave("seed", "the Responses API takes none")
+        ours = {"store": False, "include": ["reasoning.encrypted_content"]}
+        chosen.values.update({name: value for name, value in ours.items() if name not in {**chosen.values, **refused}})
     return chosen
 
 
@@ -288,12 +283,3 @@ def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str
     except Exception:  # not part of litellm's public API
         return False
     return bool(found.get("mode") == "responses")
-
-
-def _follow_responses(chosen: Parameters, refused: Mapping[str, str]) -> None:
-    """Follow OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the
-    provider."""
-    if "seed" in chosen.values:
-        chosen.leave("seed", "the Responses API takes none")
-    ours = {"store": False, "include": ["reasoning.encrypted_content"]}
-    chosen.values.update({name: value for name, value in ours.items() if name not in {**chosen.values, **refused}})

@@ -32,8 +32,7 @@ from docker.types import HostConfig
 
 from runner.base.errors import ImageError, SandboxError
 from runner.base.types import Machine
-from runner.sandboxes.docker.docker_contexts import DOCKERFILE, Context
-from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_contexts import DOCKERFILE, OFFICIAL, Context, read_directives
 from runner.sandboxes.docker.docker_engine import (
     CARRIER_LABEL,
     FAILURES,
@@ -45,7 +44,7 @@ from runner.sandboxes.docker.docker_engine import (
     word_engine_error,
 )
 from runner.sandboxes.docker.docker_exec import RunningCommand
-from runner.sandboxes.docker.docker_limits import LIMITS
+from runner.sandboxes.docker.docker_limits import LIMITS, engine_folder
 from runner.sandboxes.processes import this_process
 
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
@@ -58,9 +57,6 @@ _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 _PASSED = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR")
 _AS_PLUGIN = {"DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND": "docker"}  # else it ignores DOCKER_TLS_VERIFY
 _LOGINS = ("auths", "credHelpers", "credsStore")  # Docker settings that fetching an image may need
-_SYNTAX = re.compile(r"\s*#\s*syntax\s*=\s*(\S+)\s*", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"\s*#\s*\w+\s*=.*")
-_OFFICIAL = re.compile(r"(docker\.io/)?docker/dockerfile(-upstream)?([:@]\S+)?")
 _NO_FRONTEND = re.compile(r"failed to resolve source metadata for \S*docker/dockerfile", re.IGNORECASE)
 _LONG_COMMAND = re.compile(r'(process ".{300}).*(" did not complete)')  # a whole heredoc, say; the log has it
 _WAIT = 'trap "exit 0" TERM; while :; do sleep 86400 & wait; done'
@@ -127,7 +123,7 @@ class BuildKitBuild:
             syntax = syntax_of(self.context.dockerfile)
             if error is None or syntax is None or not _NO_FRONTEND.search(error) or self._ended:
                 return error
-            if not _OFFICIAL.fullmatch(syntax):
+            if not OFFICIAL.fullmatch(syntax):
                 return error
             tell(f"[{syntax} cannot be fetched: built without its syntax line, by the engine's own BuildKit]\n")
             return self._build(group, settings, without_syntax(self.context.dockerfile), tell)
@@ -141,8 +137,13 @@ class BuildKitBuild:
     def _build(
         self, group: str | None, settings: Path, dockerfile: str | None, tell: Callable[[str], None]
     ) -> str | None:
+        words = [str(buildx()), "buildx", "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
+        words += [] if self.context.name == DOCKERFILE else [f"--file={self.context.name}"]
+        words += [f"--label={key}={value}" for key, value in self.labels.items()]
+        # A cache mount's content is the engine's: with a name of its own, no other task's build can have filled it.
+        words.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.name}")
         process = subprocess.Popen(
-            self._command(group),
+            [*words, *([f"--cgroup-parent={group}"] if group else []), "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -169,35 +170,15 @@ class BuildKitBuild:
             return f"its context cannot be sent: {feeder.error}"
         return None if status == 0 else last
 
-    def _command(self, group: str | None) -> list[str]:
-        words = [str(buildx()), "buildx", "build", "--builder=default", "--progress=plain", f"--tag={self.name}"]
-        words += [] if self.context.name == DOCKERFILE else [f"--file={self.context.name}"]
-        words += [f"--label={key}={value}" for key, value in self.labels.items()]
-        # A cache mount's content is the engine's: with a name of its own, no other task's build can have filled it.
-        words.append(f"--build-arg=BUILDKIT_CACHE_MOUNT_NS={self.name}")
-        return [*words, *([f"--cgroup-parent={group}"] if group else []), "-"]
-
 
 def syntax_of(dockerfile: str) -> str | None:
     """The frontend named in the Dockerfile's first lines."""
-    place = _syntax_line(dockerfile)
-    match = None if place is None else _SYNTAX.fullmatch(dockerfile.splitlines()[place])
-    return match[1] if match else None
+    return read_directives(dockerfile).get("syntax", (None, 0))[0]
 
 
 def without_syntax(dockerfile: str) -> str:
-    place, lines = _syntax_line(dockerfile), dockerfile.splitlines(keepends=True)
-    return dockerfile if place is None else "".join(lines[:place] + lines[place + 1 :])
-
-
-def _syntax_line(dockerfile: str) -> int | None:
-    """Find the syntax line. Only directives may precede it."""
-    for place, line in enumerate(dockerfile.splitlines()):
-        if _SYNTAX.fullmatch(line):
-            return place
-        if not _DIRECTIVE.fullmatch(line):
-            return None
-    return None
+    named, lines = read_directives(dockerfile).get("syntax"), dockerfile.splitlines(keepends=True)
+    return "".join(lines[: named[1]] + lines[named[1] + 1 :]) if named else dockerfile
 
 
 class _Feeder(threading.Thread):

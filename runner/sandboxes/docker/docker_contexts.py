@@ -179,7 +179,7 @@ INSTRUCTIONS = (
 )
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)\s*")
-_OFFICIAL = re.compile(r"(?:docker\.io/)?docker/dockerfile(?:-upstream)?(?:[:@]\S+)?")
+OFFICIAL = re.compile(r"(?:docker\.io/)?docker/dockerfile(?:-upstream)?(?:[:@]\S+)?")
 _SPACES = "\t\v\f\r "  # separators of words; a no-break space or a line separator is part of a word
 _ARGUMENT = re.compile(f"[^{_SPACES}]+")
 _SHELL_WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:\\.|[^"\\])*"|'[^']*')+""")
@@ -206,10 +206,10 @@ def dockerfile_problems(machine: Machine) -> Iterator[SuiteError]:
     except SuiteError as error:
         yield error
         return
-    directives = _directives(context.dockerfile)
-    if not _OFFICIAL.fullmatch(directives.get("syntax", "docker/dockerfile")):
+    directives = read_directives(context.dockerfile)
+    if not OFFICIAL.fullmatch(directives.get("syntax", ("docker/dockerfile", 0))[0]):
         return
-    found = list(instructions(context.dockerfile, directives.get("escape", "\\")))
+    found = list(instructions(context.dockerfile, directives.get("escape", ("\\", 0))[0]))
     if not any(each.name == "FROM" for each in found):
         yield SuiteError(path, "file", "FROM", "it builds on no image")
     for each in found:
@@ -237,7 +237,9 @@ def instructions(text: str, escape: str = "\\") -> Iterator[Instruction]:
         while goes_on and place < len(lines):
             line = lines[place]
             place += 1
-            if _is_comment(line) or (whole and not line.strip()):  # between the lines of one instruction, or before it
+            if line.lstrip().startswith("#") or (
+                whole and not line.strip()
+            ):  # between the lines of one instruction, or before it
                 goes_on = bool(whole)
                 continue
             goes_on = continued.search(line) is not None
@@ -246,10 +248,6 @@ def instructions(text: str, escape: str = "\\") -> Iterator[Instruction]:
             name, rest = words[0].upper(), whole.strip()[words.end() :].strip()
             place, unended = _after_documents(lines, place, name, rest)
             yield Instruction(begin + 1, name, rest, unended)
-
-
-def _is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
 
 
 def _after_documents(lines: list[str], place: int, name: str, rest: str) -> tuple[int, str]:
@@ -266,14 +264,14 @@ def _after_documents(lines: list[str], place: int, name: str, rest: str) -> tupl
     return place, ""
 
 
-def _directives(text: str) -> dict[str, str]:
-    """`# syntax=...` and `# escape=...`, which must come first."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
+def read_directives(text: str) -> dict[str, tuple[str, int]]:
+    """Return name -> value and line, from 0, of `# syntax=...` and `# escape=...`, which must come first."""
+    found: dict[str, tuple[str, int]] = {}
+    for place, line in enumerate(text.splitlines()):
         match = _DIRECTIVE.fullmatch(line.strip())
         if match is None:
             break
-        found[match[1].lower()] = match[2]
+        found.setdefault(match[1].lower(), (match[2], place))
     return found
 
 

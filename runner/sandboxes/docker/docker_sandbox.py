@@ -30,16 +30,19 @@ from runner.base.types import Files, Task
 from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
 from runner.sandboxes.archives import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker import docker_engine
-from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, Removal, engine_errors, remove_marked, word_engine_error
 from runner.sandboxes.docker.docker_exec import Executed, RunningCommand, await_output
 from runner.sandboxes.docker.docker_images import Image, image_for
 from runner.sandboxes.docker.docker_limits import (
     LIMITS,
+    DiskWatch,
     Network,
+    ask_engine,
     close_metadata,
+    folders_of,
     host_config,
     init_command,
+    measure_folders,
     network_for,
     open_gateway,
 )
@@ -267,7 +270,12 @@ class DockerSandbox:
         place = self.path(folder)
         parent, _, top = place.rpartition("/")
         try:
-            content = pack_files(files, top=top, owner=self._user_number())
+            if self._owner is None:  # the number of the user that commands run as; the container knows a named one's
+                number = self.image.user.partition(":")[0]
+                if not number.isdigit():
+                    number = self._execute_bounded("id -u", seconds=60, environment={}).text.strip()
+                self._owner = int(number) if number.isdigit() else 0
+            content = pack_files(files, top=top, owner=self._owner)
         except ValueError as error:
             raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
         with engine_errors(f"putting files into {place}"):
@@ -351,15 +359,6 @@ class DockerSandbox:
     def put_below_root(self, folder: str, files: Files) -> None:
         with engine_errors(f"putting files into /{folder}"):
             self.client.put_archive(self.container, "/", pack_files(files, top=folder))
-
-    def _user_number(self) -> int:
-        """Return the number of the user that commands run as, asked once of the container if the image names one."""
-        if self._owner is None:
-            number = self.image.user.partition(":")[0]
-            if not number.isdigit():
-                number = self._execute_bounded("id -u", seconds=60, environment={}).text.strip()
-            self._owner = int(number) if number.isdigit() else 0
-        return self._owner
 
     # --- commands ------------------------------------------------------------------------------------------------
 
@@ -449,7 +448,11 @@ class DockerSandbox:
                 if self._has_run:
                     self.client.start(self.container)
                 else:
-                    self._start_first()
+                    # Start the container, and wait until its first process says that it has made its folders
+                    stream = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
+                    with contextlib.closing(stream):
+                        self.client.start(self.container)
+                        await_output(stream, _SLOWEST_START)
         except SandboxError as error:
             if self._has_run:
                 raise self._blame(str(error)) from error
@@ -458,13 +461,6 @@ class DockerSandbox:
             raise
         self._runs = self._has_run = True
         self._watch_disk()
-
-    def _start_first(self) -> None:
-        """Start the container, and wait until its first process says that it has made its folders."""
-        stream = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
-        with contextlib.closing(stream):
-            self.client.start(self.container)
-            await_output(stream, _SLOWEST_START)
 
     def _refuse_traps(self) -> None:
         """The engine reads these files itself, outside the container. At a pipe it waits forever, and can then

@@ -30,10 +30,17 @@ from runner.sandboxes.docker.docker_builds import (
     find_plugin,
     plugin_environment,
 )
-from runner.sandboxes.docker.docker_disk import DiskWatch, folders_of
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.docker.docker_images import Image, image_of_service
-from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS, NO_NAMES, Network, make_metadata_networks
+from runner.sandboxes.docker.docker_limits import (
+    CAPABILITIES,
+    LIMITS,
+    NO_NAMES,
+    DiskWatch,
+    Network,
+    folders_of,
+    make_metadata_networks,
+)
 
 SERVICE_LABEL = "com.docker.compose.service"
 _LOG: dict[str, JsonValue] = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}

@@ -12,8 +12,7 @@ from pathlib import Path
 from runner.base.errors import SuiteError
 from runner.base.text import storable
 from runner.base.types import KeyPoint
-from runner.suites.documents import read_json
-from runner.suites.findings import Findings
+from runner.suites.documents import Findings, read_json
 
 FOLDER = "eval_keypoints"
 MAX_POINTS = 500  # of one file

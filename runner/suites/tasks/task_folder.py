@@ -18,9 +18,8 @@ from runner.base.file_digests import FileDigests, is_lfs_pointer, is_plain, look
 from runner.base.types import File, Files, Machine, Role, Stage, Task, TaskGroups, VerifierPlace
 from runner.evaluating.declaration import Evaluation
 from runner.suites import compose
-from runner.suites.documents import read_text
+from runner.suites.documents import NOT_DOWNLOADED, Findings, read_text, shorten_suite_value
 from runner.suites.features import FEATURES
-from runner.suites.findings import NOT_DOWNLOADED, Findings, shorten_suite_value
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from runner.suites.tasks.task_files import MAX_FILE_BYTES, read_tree, without_trap
 from runner.suites.tasks.task_groups import read_stated

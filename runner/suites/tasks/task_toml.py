@@ -12,9 +12,8 @@ from pathlib import Path
 
 from runner.base.host_variables import find_named_variables
 from runner.base.types import Services
-from runner.suites.documents import FieldTable, read_toml
+from runner.suites.documents import FieldTable, Findings, read_toml, shorten_suite_value
 from runner.suites.features import refuse
-from runner.suites.findings import Findings, shorten_suite_value
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4")
 DEFAULT_SECONDS = 600.0  # Harbor's for the verifier and the build; an agent without a limit gets the same

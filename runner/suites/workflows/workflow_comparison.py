@@ -15,11 +15,11 @@ workflows that only differ in grounding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from runner.suites.workflows.workflow import MOST, Workflow, WorkflowStep
+from runner.suites.workflows.workflow import MOST, Workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,14 @@ class _PairSearch:
             self.most, self.best = kept, dict(pairs)
             return
         step = self.one.steps[place]
-        for partner in self._partners(step, pairs):
+        taken = set(pairs.values())
+        for partner in (each.id for each in self.other.steps if each.label == step.label and each.id not in taken):
             won = self._count_won(step.id, partner, pairs)
             self.extend(place + 1, {**pairs, step.id: partner}, kept + won)
         if self.spare[step.label] > 0:
             self.spare[step.label] -= 1
             self.extend(place + 1, pairs, kept)
             self.spare[step.label] += 1
-
-    def _partners(self, step: WorkflowStep, pairs: Mapping[str, str]) -> Iterator[str]:
-        taken = set(pairs.values())
-        return (each.id for each in self.other.steps if each.label == step.label and each.id not in taken)
 
     def _count_won(self, step: str, partner: str, pairs: Mapping[str, str]) -> int:
         there = ((step, mine) in self.mine and (partner, theirs) in self.theirs for mine, theirs in pairs.items())

@@ -26,8 +26,7 @@ from pathlib import Path
 import yaml
 
 from runner.base.errors import SuiteProblems
-from runner.suites.documents import FieldTable, decode_text, parse_yaml
-from runner.suites.findings import Findings
+from runner.suites.documents import FieldTable, Findings, decode_text, parse_yaml
 from runner.suites.workflows.workflow import (
     LABELS,
     MAX_GROUNDING,

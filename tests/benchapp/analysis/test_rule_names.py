@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchapp.analysis.diagnoses.diagnosis import RULES as LIBRARY_RULES
 from benchapp.analysis.rule_names import RULE_NAMES, name_rule
 from benchapp.analysis.trial_rules import RULES as TRIAL_RULES
-from runner.authoring.contract.contract_rules import RULES as CONTRACT_RULES
+from runner.authoring.contract.contract import RULES as CONTRACT_RULES
 
 
 def test_every_rule_has_a_name_and_every_name_a_rule() -> None:

@@ -28,8 +28,8 @@ from benchapp.models import (
 from benchapp.models.blobs import Blob
 from benchapp.review.codebooks.carried_labels import carry
 from benchapp.review.codebooks.codebook_versions import digest_of, draft_of, freeze
-from benchapp.review.codebooks.codes import redefine
 from runner.base.types import Source, Step
+from tests.benchapp.review.rewording import redefine
 from tests.worlds.factories import make_snapshot, make_trial, make_user, record_steps
 from tests.worlds.review_factories import make_example, make_item, make_queue, make_review, make_version
 

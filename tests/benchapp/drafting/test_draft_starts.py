@@ -9,11 +9,11 @@ import pytest
 from benchapp.drafting import draft_starts
 from benchapp.drafting.draft_starts import (
     list_corpora,
-    list_families,
     read_corpus,
     read_start_family,
     read_start_task,
 )
+from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
 from runner.base.trees import TreeCaps
 from tests.worlds.factories import make_environment, make_suite
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def test_corpora_of_bundled_suites_come_first_and_imported_ones_are_left_out(tmp_path: Path) -> None:
     make_environment(make_suite(key="loaded", path=str(tmp_path)), key="books", name="Books", kind="domain-document")
     make_environment(make_suite(key="imported"), key="gone", kind="repository")
-    found = [(each.suite, each.environment) for each in list_corpora()]
+    found = [(suite, key) for suite, key, _ in list_corpora()]
     assert ("starter-corpora", "regatta-rules") in found
     assert found[-1] == ("loaded", "books")
     assert "imported" not in {suite for suite, _ in found}
@@ -34,8 +34,8 @@ def test_a_corpus_is_below_corpus_and_a_task_below_the_family() -> None:
     corpus = read_corpus("starter-corpora", "regatta-rules")
     assert corpus
     assert all(path.startswith("corpus/") for path in corpus)
-    family = list_families("starter")[0]
-    key = family.tasks[0][0]
+    family = find_suite("starter").families[0]
+    key = family.tasks[0].key
     files = read_start_task("starter", key, "tables")
     place = f"tasks/tables-{key.lower()}"
     assert {f"{place}/{name}" for name in ("task.toml", "instruction.md", "tests/test.sh", "solution/solve.sh")} <= set(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from benchapp.papers.published_rows import Cells, Erratum, PrintedNumber, References, count_decimals, format_signed
 
@@ -45,6 +46,11 @@ def place_of(row: PrintedNumber) -> str:
     return ", ".join(dict.fromkeys(part for part in where if part))
 
 
+def is_no_count(row: PrintedNumber) -> bool:
+    """True where n is known and no k of n rounds to the printed number."""
+    return row.n is not None and row.value is not None and row.k is None
+
+
 def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     """Every printed delta that its own columns contradict, by the counts behind them where these are known.
 
@@ -54,9 +60,13 @@ def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     references = References(rows)
     for row in rows:
         delta = references.recompute(row)
-        if delta is None or (delta.adds_up and not delta.needs_unrounded):
+        if delta is None:
             continue
-        if delta.needs_unrounded:
+        # Only other numbers that round to the printed ones may give it.
+        needs_unrounded = delta.adds_up and delta.low < delta.high and Fraction(delta.of_prints) != delta.printed
+        if delta.adds_up and not needs_unrounded:
+            continue
+        if needs_unrounded:
             kind = "unrounded numbers"
             reach = " to ".join(
                 format_signed(end, count_decimals(row.printed_delta)) for end in (delta.low, delta.high)
@@ -75,7 +85,7 @@ def delta_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
 def count_findings(rows: Iterable[PrintedNumber]) -> Iterator[TracedErratum]:
     """Every percentage that is no k of its n."""
     for row in rows:
-        if row.is_no_count:
+        if is_no_count(row):
             assert row.n is not None
             near = int(row.number * row.n / 100)
             around = " and ".join(f"{k}/{row.n} = {100 * k / row.n:.2f}" for k in (near, near + 1))

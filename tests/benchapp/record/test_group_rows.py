@@ -15,7 +15,7 @@ from benchapp.models import Blob, ModelCall, Suite, Task, TaskGroup
 from benchapp.record.record_digest import record_digest
 from benchapp.record.sets.suite_files import record_mapping, record_suite
 from runner.suites import load_suite
-from runner.suites.group_mapping import FORMAT, read_mapping
+from runner.suites.families import FORMAT, read_mapping
 from tests.benchapp.archived import played
 from tests.worlds.factories import make_learning_run, make_suite
 

@@ -56,7 +56,7 @@ from runner.engine.recorders import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.recorder import AGENT_WROTE, Frozen, Refused
-from runner.trajectories.atif_document import write_bounded
+from runner.trajectories.atif_values import write_bounded
 from tests.benchapp.small_rows import hold, make_episode, recorder_of, small_suite
 from tests.runner.small_episode import FixedAgent, small_toolbox, ticking_clock
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Run, Trial
-from benchapp.review.blinding import NOTHING, Hidden, ReviewAccess, hidden_in, still_to_code
+from benchapp.review.blinding import Hidden, ReviewAccess, hidden_in, still_to_code
 from benchapp.review.coding.queue_agreement import still_to_review
 from benchapp.review.suggestions.suggestion_matches import still_blind
 from tests.worlds.factories import (
@@ -40,15 +40,15 @@ def test_an_assigned_reviewer_is_blind_by_the_queues_switches() -> None:
 def test_nothing_is_hidden_from_who_answered(state: str) -> None:
     queue, user = blind_queue(make_trial())
     make_review(queue.items.get(), user, state=state)
-    assert hidden_in(queue.items.get(), user) == NOTHING
+    assert hidden_in(queue.items.get(), user) == Hidden()
 
 
 def test_nothing_is_hidden_from_who_is_not_assigned_or_when_the_queue_is_closed() -> None:
     queue, user = blind_queue(make_trial())
-    assert hidden_in(queue.items.get(), make_user(level="admin")) == NOTHING
+    assert hidden_in(queue.items.get(), make_user(level="admin")) == Hidden()
     Queue.objects.filter(pk=queue.pk).update(closed_at=timezone.now())
     queue.refresh_from_db()
-    assert hidden_in(queue.items.get(), user) == NOTHING
+    assert hidden_in(queue.items.get(), user) == Hidden()
 
 
 def test_an_answer_to_another_item_or_by_another_person_opens_nothing() -> None:
@@ -163,7 +163,7 @@ def test_whoever_has_no_place_left_is_not_kept_out() -> None:
     assert hidden_in(item, third).labels
     assert ReviewAccess(third).closing(trial=trial)
     make_review(item, make_user(level="reviewer"))
-    assert hidden_in(item, third) == NOTHING
+    assert hidden_in(item, third) == Hidden()
     assert not ReviewAccess(third).closing(trial=trial)
 
 

@@ -19,6 +19,7 @@ from benchapp.review.codebooks.carried_labels import CarryPlan, carry
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, freeze
 from benchapp.review.codebooks.codes import VersionDiff, Wording
 from benchapp.review.queues.claims import claim
+from tests.benchapp.review.rewording import redefine, rename
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review, make_version
 
@@ -37,10 +38,10 @@ def named(version: CodebookVersion, name: str) -> Code:
 
 def everything(draft: CodebookVersion) -> None:
     """One act of each kind."""
-    acts.rename(named(draft, "name"), "title", None)
+    rename(named(draft, "name"), "title", None)
     acts.merge([named(draft, "one"), named(draft, "two")], Wording("both", "Either of them"), None)
     acts.split_code(named(draft, "big"), [Wording("big left"), Wording("big right")], None)
-    acts.redefine(named(draft, "mean"), None, definition="Other", include="", exclude="")
+    redefine(named(draft, "mean"), None, definition="Other", include="", exclude="")
     acts.retire(named(draft, "old"), None)
     acts.add(draft, Wording("new"), None)
 
@@ -258,12 +259,12 @@ def test_it_carries_over_versions_between() -> None:
     queue = make_queue(version=make_version(["a", "b", "c"]), reviewers=[ada])
     make_review(queue.items.first(), ada, ["a", "b", "c"])
     second = next_version(
-        queue.version, lambda draft: acts.redefine(named(draft, "a"), None, definition="x", include="", exclude="")
+        queue.version, lambda draft: redefine(named(draft, "a"), None, definition="x", include="", exclude="")
     )
 
     def change(draft: CodebookVersion) -> None:
         acts.merge([named(draft, "a"), named(draft, "b")], Wording("ab"), None)
-        acts.rename(named(draft, "c"), "d", None)
+        rename(named(draft, "c"), "d", None)
 
     third = next_version(second, change)
     kinds = {(link.before.name, link.after.name): link.kind for link in VersionDiff(queue.version, third).links}
@@ -357,14 +358,14 @@ def play(draft: CodebookVersion, ledger: Ledger, dice: random.Random, steps: int
         code = rows[dice.choice(sorted(rows))]
         traced = ledger.of(code.name)
         if act == "rename":
-            acts.rename(code, f"name {number}", None)
+            rename(code, f"name {number}", None)
             traced.name = f"name {number}"
         elif act == "redefine":
-            acts.redefine(code, None, definition=f"text {number}", include="", exclude="")
+            redefine(code, None, definition=f"text {number}", include="", exclude="")
             traced.definition = f"text {number}"
         elif act == "back" and len(traced.sources) == 1:
             traced.definition = ledger.old[next(iter(traced.sources))]
-            acts.redefine(code, None, definition=traced.definition, include="", exclude="")
+            redefine(code, None, definition=traced.definition, include="", exclude="")
         elif act == "split":
             names = [f"part {number}.{part}" for part in range(dice.choice([2, 3]))]
             acts.split_code(code, [Wording(name, f"part {name}") for name in names], None)

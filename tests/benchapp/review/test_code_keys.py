@@ -7,9 +7,10 @@ import pytest
 from benchapp.models import CodebookVersion
 from benchapp.review.codebooks.codebook_file import starters
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
-from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire
+from benchapp.review.codebooks.codes import Wording, add, merge, move, retire
 from benchapp.review.codebooks.hierarchy import keys_of
 from benchapp.review.queues.passes import judging_skills
+from tests.benchapp.review.rewording import redefine, rename
 from tests.worlds.factories import make_user
 from tests.worlds.review_factories import make_code, make_version
 

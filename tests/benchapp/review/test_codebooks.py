@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from benchapp.models import Activity, Attribution, Code, Codebook, CodebookVersion, CodeOrigin
-from benchapp.review.codebooks import codebook_versions, codes
+from benchapp.review.codebooks import codebook_versions
 from benchapp.review.codebooks.codebook_file import (
     CodebookFileError,
     CodebookText,
@@ -23,8 +23,9 @@ from benchapp.review.codebooks.codebook_versions import (
     start,
     text_of,
 )
-from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire, reword, split_code
+from benchapp.review.codebooks.codes import Wording, add, merge, move, retire, reword, split_code
 from benchapp.review.codebooks.hierarchy import in_order
+from tests.benchapp.review.rewording import redefine, rename
 from tests.cases import every
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_version
@@ -426,5 +427,5 @@ def test_a_clone_stands_alone() -> None:
     assert isinstance(text_of(draft), CodebookText)
     assert origins(copy.versions.get()) == {"a": {}, "b": {}}
     assert not CodeOrigin.objects.filter(code__version__codebook=copy).exists()
-    codes.rename(named(copy.versions.get(), "a"), "z", None)
+    rename(named(copy.versions.get(), "a"), "z", None)
     assert tree(draft) == ["a", "b"]

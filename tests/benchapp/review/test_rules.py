@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchapp.analysis.failures.classification import CheckMessage
-from benchapp.analysis.failures.failure_patterns import keep_answers
+from benchapp.analysis.failures.classification import CheckMessage, keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
-from benchapp.analysis.trial_rules.rule_finding import TrialFinding
-from benchapp.analysis.trial_rules.rules import KINDS_OF_ERROR, TrialFacts, read_course
+from benchapp.analysis.trial_rules.rules import KINDS_OF_ERROR, TrialFacts, TrialFinding, read_course
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.cases import every
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.search.query import FIELDS, SHORT, Filter, SearchQuery, Term, Value, parse, quote, render, without
+from benchapp.search.query import FIELDS, SHORT, Filter, SearchQuery, Term, Value, parse, quote, render_filter, without
 from benchapp.search.tokens import split_query
 
 OPEN = sorted(name for name, known in FIELDS.items() if not known.values and name not in {"run", "tool"})
@@ -33,6 +33,14 @@ def terms() -> st.SearchStrategy[Term]:
     quoted = st.builds(Term, texts.filter(split_query), st.just(True), st.booleans(), st.booleans())
     word = bare.filter(lambda text: split_query(text) and text.lower() not in SHORT)
     return quoted | st.builds(Term, word, st.just(False), st.booleans(), st.booleans())
+
+
+def render(query: SearchQuery) -> str:
+    terms = [
+        f"{'-' * term.negated}{quote(term.text) if term.quoted else term.text}{'*' * term.prefix}"
+        for term in query.terms
+    ]
+    return " ".join([*map(render_filter, query.filters), *terms])
 
 
 @settings(max_examples=300)

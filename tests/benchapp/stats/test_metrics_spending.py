@@ -97,11 +97,7 @@ def test_what_is_known_of_unknown_tokens_is_in_the_sum_that_says_so() -> None:
     make_call(episode, input_tokens=None, output_tokens=None, input_at_least=5, output_at_least=6)
     found = spending_of([episode.run])[episode.run_id]
     assert (found.agent.input_tokens, found.agent.output_tokens) == (2_200, 140)
-    assert (found.agent.input_is_partial, found.agent.output_is_partial, found.author.output_is_partial) == (
-        True,
-        False,
-        True,
-    )
+    assert (found.agent.input_known, found.agent.output_known, found.agent.things) == (1, 2, 2)
     assert found.of_first_tries.whole_tokens is None
     progress = WorkProgress(spent=(found,))
     assert (progress.spent_tokens, progress.unknown_tokens) == (2_351, 2)

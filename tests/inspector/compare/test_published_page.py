@@ -7,8 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from benchapp.papers.printing import flatten_rows, lay_out
-from benchapp.papers.published_rows import PAPERS, read_errata, read_published_rows
+from benchapp.papers.published_rows import PAPERS, flatten_rows, lay_out, read_errata, read_published_rows
 from inspector.pages.compare.published_view import NEAR, draw_lanes, list_metrics
 
 

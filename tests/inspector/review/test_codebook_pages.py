@@ -11,6 +11,7 @@ from benchapp.review.codebooks import codes as acts
 from benchapp.review.codebooks.codebook_versions import clone_starter, digest_of, draft_of, freeze
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example
+from tests.benchapp.review.rewording import redefine, rename
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_code, make_queue, make_review, make_version
@@ -124,7 +125,7 @@ def test_two_people_editing_one_code_do_not_overwrite_each_other(client: Client)
 
 def test_a_frozen_version_offers_no_form_and_takes_no_act(client: Client) -> None:
     draft = begun("a", "b")
-    acts.rename(named(draft, "a"), "x", None)
+    rename(named(draft, "a"), "x", None)
     assert client.post(f"/review/versions/{draft.public_id}/freeze/", {"note": "why <b>"}).status_code == 302
     text = client.get(f"/review/versions/{draft.public_id}/").text
     assert "why &lt;b&gt;" in text
@@ -137,7 +138,7 @@ def test_a_frozen_version_offers_no_form_and_takes_no_act(client: Client) -> Non
 
 def test_a_codebook_shows_the_codes_of_its_newest_frozen_version(client: Client) -> None:
     draft = begun("a", "b")
-    acts.rename(named(draft, "a"), "later", None)
+    rename(named(draft, "a"), "later", None)
     text = client.get(draft.codebook.get_absolute_url()).text
     assert "What b means." in text
     assert ">later<" not in text
@@ -295,7 +296,7 @@ def test_labels_are_counted_once_nobody_is_left_to_answer(client: Client) -> Non
 
 def test_a_diff_shows_every_change_with_its_words(client: Client) -> None:
     draft = begun("keep", "mean", "one", "two", "big")
-    acts.redefine(named(draft, "mean"), None, definition="What mean means now.", include="<b>", exclude="")
+    redefine(named(draft, "mean"), None, definition="What mean means now.", include="<b>", exclude="")
     acts.merge([named(draft, "one"), named(draft, "two")], Wording("both"), None)
     acts.split_code(named(draft, "big"), [Wording("left"), Wording("right")], None)
     version = freeze(draft, None)
@@ -396,7 +397,7 @@ def test_a_diff_counts_the_labels_to_check_again_and_freezes(client: Client) -> 
     for person in people:
         make_review(queue.items.first(), person, ["misapplied"])
     draft = draft_of(queue.version.codebook, None)
-    acts.redefine(named(draft, "misapplied"), None, definition="Something else.", include="", exclude="")
+    redefine(named(draft, "misapplied"), None, definition="Something else.", include="", exclude="")
     address = f"/review/versions/{draft.public_id}/diff"
     text = client.get(f"{address}/").text
     assert "Labels are not counted yet in" in text, "the second item is still coded"

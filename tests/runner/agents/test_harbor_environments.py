@@ -18,7 +18,7 @@ from runner.base.trees import Tree
 from runner.base.types import File, UseKind
 from runner.programs.installing import install
 from runner.sandboxes import TESTS, WORKSPACE
-from runner.sandboxes.harbor import driving
+from runner.sandboxes.harbor import environment
 from runner.sandboxes.harbor.environment import HarborEnvironment, open_environment
 from tests.conftest import ROOT
 from tests.program_runs import KEY, Ran, attempt, billed, birds_task, preset_for, use_program
@@ -113,7 +113,7 @@ def go_elsewhere(monkeypatch: pytest.MonkeyPatch, kind: str = "Elsewhere") -> No
     monkeypatch.setenv("SKILLGLASS_HARBOR_ENVIRONMENT", f"elsewhere:{kind}")
     monkeypatch.setenv("SKILLGLASS_HARBOR_VARIABLES", "PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "harbor_kinds"))
-    monkeypatch.setattr(driving, "_driver", None)  # it was started with other variables
+    monkeypatch.setattr(environment, "_driver", None)  # it was started with other variables
 
 
 # --- the sandbox by itself ------------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
-from runner.authoring.contract.contract_rules import PROFILES
+from runner.authoring.occasion import Profile
 from runner.base.types import AuthorMode, Patch
 from tests.cases import every
 from tests.runner.small_patches import CITING, EDIT, LIBRARY, SLUG, errors, occasion, patch, skill, warnings
@@ -15,7 +15,7 @@ from tests.runner.small_patches import CITING, EDIT, LIBRARY, SLUG, errors, occa
 # --- what is allowed --------------------------------------------------------------------------------------------
 
 
-@every(*PROFILES)
+@every(*get_args(Profile))
 @every(
     (AuthorMode.REVISE, patch(EDIT)),
     (AuthorMode.REVISE, patch(EDIT, "narrow")),
@@ -81,7 +81,7 @@ def test_a_first_skill_takes_the_slug_it_is_given() -> None:
 # --- families ---------------------------------------------------------------------------------------------------
 
 
-@every(*PROFILES)
+@every(*get_args(Profile))
 @every(*AuthorMode)
 @every(
     patch({"key-alignment/SKILL.md": skill("key-alignment", body="Mine now.\n")}),

@@ -65,17 +65,17 @@ def test_short_pieces_stay_whole_and_long_ones_get_the_same(lengths: list[int], 
 
 @pytest.mark.parametrize("tokens", [None, 1_000_000])
 def test_a_request_that_fits_is_sent_as_it_is(tokens: int | None) -> None:
-    fitted = fit(LONG, build, 16_384, PromptWindow(tokens))
-    assert (fitted.request, fitted.notes) == (build(LONG, 16_384), ())
+    fitted, notes = fit(LONG, build, 16_384, PromptWindow(tokens))
+    assert (fitted, notes) == (build(LONG, 16_384), ())
 
 
 @pytest.mark.parametrize("tokens", [6_000, 8_192, 16_000, 24_000])
 def test_evidence_is_cut_fairly_with_a_mark_and_everything_else_stays(tokens: int) -> None:
-    fitted = fit(LONG, build, 16_384, PromptWindow(tokens))
-    text, answer = sent(fitted.request), fitted.request.max_tokens or 0
-    assert characters(fitted.request) / 3 + answer <= tokens + 60
+    fitted, notes = fit(LONG, build, 16_384, PromptWindow(tokens))
+    text, answer = sent(fitted), fitted.max_tokens or 0
+    assert characters(fitted) / 3 + answer <= tokens + 60
     assert answer >= tokens // 3 - 60
-    assert fitted.request.messages[0] == build(LONG, 1).messages[0]
+    assert fitted.messages[0] == build(LONG, 1).messages[0]
     assert f"### null-safe/SKILL.md\n````\n{SKILL}````" in text
     assert trace("B", 200) in text
     assert [text.count(f"{end} of {letter}") for letter in "AC" for end in ("begin", "end")] == [1, 1, 1, 1]
@@ -83,7 +83,7 @@ def test_evidence_is_cut_fairly_with_a_mark_and_everything_else_stays(tokens: in
     missing = [int(mark.replace(",", "")) for mark in marks]
     assert len(missing) == 2
     assert abs(missing[0] - missing[1]) < 60
-    assert fitted.notes == (
+    assert notes == (
         f"{sum(missing):,} characters of evidence were left out to fit the author model's context window"
         f" ({tokens:,} tokens)",
         f"the answer was limited to {answer:,} tokens instead of 16,384 to fit the same window",
@@ -91,17 +91,17 @@ def test_evidence_is_cut_fairly_with_a_mark_and_everything_else_stays(tokens: in
 
 
 def test_without_room_for_any_evidence_its_marks_and_the_rest_stay() -> None:
-    fitted = fit(LONG, build, 16_384, PromptWindow(500))
-    assert "begin of" not in sent(fitted.request)
-    assert sent(fitted.request).count("of evidence left out") == 3
-    assert fitted.request.messages[0] == build(LONG, 1).messages[0]
-    assert fitted.request.max_tokens == 1_024
+    fitted, notes = fit(LONG, build, 16_384, PromptWindow(500))
+    assert "begin of" not in sent(fitted)
+    assert sent(fitted).count("of evidence left out") == 3
+    assert fitted.messages[0] == build(LONG, 1).messages[0]
+    assert fitted.max_tokens == 1_024
 
 
 def test_a_corpus_shares_the_room_with_the_records(tmp_path: Path) -> None:
     corpus = {f"{name}.md": File(name.encode() * 20_000) for name in "xyz"}
     shown = replace(LONG, mode=AuthorMode.CONSOLIDATE, corpus=corpus, library={}, family_slugs=())
-    text = sent(fit(shown, build, 4_000, PromptWindow(20_000)).request)
+    text = sent(fit(shown, build, 4_000, PromptWindow(20_000))[0])
     assert "x" * 10_000 in text
     assert "left out to fit the model's context window: 2 files with 40,000 characters]" in text
     assert "begin of A" in text

@@ -6,16 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.authoring.author import judge_reply
-from runner.authoring.contract.contract import apply_patch, check_patch
-from runner.authoring.contract.contract_rules import PROFILES, RULES
-from runner.authoring.occasion import confinement_problem
+from runner.authoring.contract.contract import RULES, apply_patch, check_patch
+from runner.authoring.occasion import Profile, confinement_problem
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, File, ModelReply, Patch
 from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLUG, occasion, patch, skill
@@ -106,7 +105,7 @@ PATCHES = st.builds(
 )
 
 
-@given(PATCHES, st.sampled_from(PROFILES), st.sampled_from(list(AuthorMode)))
+@given(PATCHES, st.sampled_from(get_args(Profile)), st.sampled_from(list(AuthorMode)))
 def test_whatever_is_accepted_leaves_other_families_alone_and_can_be_stored(
     candidate: Patch, profile: Any, mode: AuthorMode
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.authoring.contract.contract import check_patch
-from runner.authoring.contract.contract_rules import PROFILES
-from runner.authoring.occasion import confinement_problem
+from runner.authoring.occasion import Profile, confinement_problem
 from runner.base.types import File
 from tests.cases import every
 from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLUG, errors, occasion, patch, skill
@@ -19,7 +18,7 @@ from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLU
 # --- paths ------------------------------------------------------------------------------------------------------
 
 
-@every(*PROFILES)
+@every(*get_args(Profile))
 @every(*HOSTILE_PATHS)
 def test_it_confines_paths_in_every_profile(path: str, profile: Any) -> None:
     at = occasion(profile=profile)
@@ -69,7 +68,7 @@ def test_it_refuses_files_that_some_disks_cannot_hold_side_by_side(upserts: Mapp
 
 
 @every("a\0b", "a\ud800b", "\udfff")
-@every(*PROFILES)
+@every(*get_args(Profile))
 def test_it_refuses_text_that_no_file_can_hold(profile: Any, text: str) -> None:
     assert "text-encoding" in errors(patch({f"{SLUG}/SKILL.md": CITING + text}), occasion(profile=profile))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from runner.authoring.author import Occasion, request_for
 from runner.authoring.author_prompts import MAX_EVIDENCE_CHARS, fence_text, keep_ends, system_message, user_message
-from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
+from runner.authoring.feedback import verdict_section
+from runner.authoring.occasion import FeedbackLevel
 from runner.authoring.paper_prompts import messages_for
 from runner.base.types import (
     AuthorMode,
@@ -174,7 +175,7 @@ def test_feedback_process_adds_dimensions_and_a_reading() -> None:
 
 
 def test_every_level_gives_more_than_the_one_below() -> None:
-    lengths = [len(verdict_part(level, FAILED)) for level in FEEDBACK_LEVELS[1:]]
+    lengths = [len(verdict_part(level, FAILED)) for level in get_args(FeedbackLevel)[1:]]
     assert lengths == sorted(set(lengths))
 
 

@@ -196,12 +196,12 @@ def test_an_occasion_with_required_files_is_asked_with_the_papers_other_instruct
 def test_a_pack_fits_a_small_window_as_our_own_prompts_do() -> None:
     shown = occasion(evidence=(evidence("T", LONG, FAILED),))
     build = partial(request_for, seed=1, chosen=chosen("curated-always~paper", "skillevolbench"))
-    fitted = fit(shown, lambda each, room: build(each, max_tokens=room), 2_000, PromptWindow(6_000))
-    text = "".join(str(message["content"]) for message in fitted.request.messages)
+    fitted, notes = fit(shown, lambda each, room: build(each, max_tokens=room), 2_000, PromptWindow(6_000))
+    text = "".join(str(message["content"]) for message in fitted.messages)
     assert "characters of evidence left out to fit the model's context window" in text
     assert "Our own words about revise-user" in text
     assert len(text) < 6_000 * 3
-    assert fitted.notes
+    assert notes
 
 
 def test_without_a_choice_every_request_is_what_it_was() -> None:

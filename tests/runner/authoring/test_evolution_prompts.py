@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 import pytest
 
 from runner.authoring.author import request_for
 from runner.authoring.author_prompts import MAX_SKILLS_CHARS
-from runner.authoring.feedback import FEEDBACK_LEVELS
 from runner.authoring.occasion import FeedbackLevel, Occasion
 from runner.authoring.paper_prompts import messages_for
 from runner.base.types import (
@@ -65,7 +65,7 @@ def test_it_is_told_neither_a_slug_nor_what_the_family_is_about() -> None:
     assert not any(word in text for word in (FAMILY.slug, FAMILY.name, FAMILY.description))
 
 
-@pytest.mark.parametrize("feedback", FEEDBACK_LEVELS)
+@pytest.mark.parametrize("feedback", get_args(FeedbackLevel))
 def test_the_feedback_level_holds_here_too(feedback: FeedbackLevel) -> None:
     text = text_of(evolving(feedback=feedback))
     assert ("failed checks: 1" in text) is (feedback in ("rich", "process"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
-from runner.authoring.contract.contract_rules import MAX_FILE_BYTES, MAX_LIBRARY_BYTES
+from runner.authoring.contract.contract import MAX_FILE_BYTES, MAX_LIBRARY_BYTES
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, Files, ModelReply
 from tests.cases import every

@@ -13,7 +13,7 @@ from PIL import Image
 
 from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.comparisons.pixels import Pixels, image_size
-from runner.evaluating.prechecks import FORMATS, Between, Precheck, require_schema, schema_problem
+from runner.evaluating.declaration import FORMATS, Between, Precheck, require_schema, schema_problem
 from tests.cases import every
 
 

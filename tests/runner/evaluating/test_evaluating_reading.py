@@ -12,10 +12,9 @@ from runner.evaluating.comparisons.pixels import Pixels
 from runner.evaluating.comparisons.table import TableComparator
 from runner.evaluating.comparisons.text_comparison import TextComparator
 from runner.evaluating.comparisons.values import JsonTree, Numeric, Tolerance
-from runner.evaluating.declaration import Artifact, Content, Execution, JudgeQuestion
-from runner.evaluating.prechecks import Between, Precheck
+from runner.evaluating.declaration import Artifact, Between, Content, Execution, JudgeQuestion, Precheck
 from runner.suites import read_suite_folder
-from runner.suites.findings import Findings
+from runner.suites.documents import Findings
 from runner.suites.tasks.evaluation_toml import read_evaluation
 from tests.cases import every
 from tests.runner.declared_tasks import REPORT, REPORT_FILES, SUM, SUM_FILES, declared_task, write_tests

@@ -21,7 +21,7 @@ from runner.engine.engine import advance
 from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import AuthorSampling, EpisodePlan
-from runner.trajectories.atif_document import write_bounded
+from runner.trajectories.atif_values import write_bounded
 from tests.docker_images import base_image, image_with
 from tests.providers.chat_provider import Provider
 from tests.runner.small_episode import ticking_clock

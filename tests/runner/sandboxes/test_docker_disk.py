@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from runner.sandboxes.docker import docker_disk
-from runner.sandboxes.docker.docker_disk import DiskUse, DiskWatch, measure_folders
+from runner.sandboxes.docker import docker_limits
+from runner.sandboxes.docker.docker_limits import DiskUse, DiskWatch, measure_folders
 
 WAIT = 20  # seconds for what happens at once; only a failure takes that long
 MANY = 2_500  # entries, a few times as many as are looked at in one go
@@ -43,19 +43,19 @@ def watched(tmp_path: Path) -> Iterator[Callable[..., tuple[DiskWatch, threading
 def test_the_watch_of_a_disk_outlasts_what_cannot_be_measured_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 0.01)
-    monkeypatch.setattr(docker_disk, "_PAUSE_WITHOUT_ANSWER", 0.01)
+    monkeypatch.setattr(docker_limits, "_SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(docker_limits, "_PAUSE_WITHOUT_ANSWER", 0.01)
     (tmp_path / "big").write_bytes(b"x" * 100_000)
-    real, asked, ended = docker_disk.measure_folders, [], threading.Event()
+    real, asked, ended = docker_limits.measure_folders, [], threading.Event()
 
-    def measured(*limits: Any) -> docker_disk.DiskUse:
+    def measured(*limits: Any) -> docker_limits.DiskUse:
         asked.append(1)
         if len(asked) == 1:
             raise OSError(errno.EMFILE, "too many open files")
         return real(*limits)
 
-    monkeypatch.setattr(docker_disk, "measure_folders", measured)
-    watch = docker_disk.DiskWatch("no-container", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
+    monkeypatch.setattr(docker_limits, "measure_folders", measured)
+    watch = docker_limits.DiskWatch("no-container", [tmp_path], limit=1_000, files=100, free=0, end=ended.set)
     watch.start()
     assert ended.wait(20)
     watch.stop()
@@ -70,13 +70,13 @@ def test_a_part_of_what_a_container_writes_is_never_measured_for_all_of_it(tmp_p
     read_only = {"Type": "volume", "Name": "program", "Source": str(tmp_path), "RW": False}
     mounts = {"Mounts": [written, {**written, "Destination": "/again"}, read_only]}
     driver = {"GraphDriver": {"Data": {"UpperDir": str(layer)}}}
-    assert docker_disk.folders_of(driver | mounts) == [layer, volume]
-    assert docker_disk.folders_of(driver | mounts | {"HostsPath": str(own / "hosts")}) == [layer, volume, own]
-    assert docker_disk.folders_of(driver | {"Mounts": None, "HostsPath": ""}) == [layer]
+    assert docker_limits.folders_of(driver | mounts) == [layer, volume]
+    assert docker_limits.folders_of(driver | mounts | {"HostsPath": str(own / "hosts")}) == [layer, volume, own]
+    assert docker_limits.folders_of(driver | {"Mounts": None, "HostsPath": ""}) == [layer]
     for unnamed in ({}, {"GraphDriver": None}, {"GraphDriver": {"Data": None}}, {"GraphDriver": {"Data": {}}}):
-        assert docker_disk.folders_of(unnamed | mounts) == []
+        assert docker_limits.folders_of(unnamed | mounts) == []
     volume.rmdir()
-    assert docker_disk.folders_of(driver | mounts) == []
+    assert docker_limits.folders_of(driver | mounts) == []
 
 
 def test_a_long_look_is_followed_by_a_short_pause(
@@ -84,8 +84,8 @@ def test_a_long_look_is_followed_by_a_short_pause(
 ) -> None:
     """A look at 200,000 files took so long that the next came after everything was written."""
     clock, pauses = iter(range(0, 10**6, 100)), []
-    monkeypatch.setattr(docker_disk, "measure_folders", lambda *_: DiskUse())
-    monkeypatch.setattr(docker_disk, "time", SimpleNamespace(monotonic=lambda: next(clock)))  # each look takes 100 s
+    monkeypatch.setattr(docker_limits, "measure_folders", lambda *_: DiskUse())
+    monkeypatch.setattr(docker_limits, "time", SimpleNamespace(monotonic=lambda: next(clock)))  # each look takes 100 s
     watch, _ = watched()
     looked = threading.Event()
     real = watch._due.wait
@@ -112,7 +112,7 @@ def test_the_room_left_is_looked_at_while_a_look_is_under_way(
         return DiskUse()
 
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(docker_disk, "measure_folders", slow)
+    monkeypatch.setattr(docker_limits, "measure_folders", slow)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(room[0]))
     watch, ended = watched(free=2**31)
     assert measuring.wait(WAIT)
@@ -127,10 +127,10 @@ def test_room_that_goes_suddenly_is_looked_after_at_once(
 ) -> None:
     room, looks = [10**12], []
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 3_600)
-    monkeypatch.setattr(docker_disk, "_LONGEST_PAUSE", 3_600)
+    monkeypatch.setattr(docker_limits, "_SHORTEST_PAUSE", 3_600)
+    monkeypatch.setattr(docker_limits, "_LONGEST_PAUSE", 3_600)
     monkeypatch.setattr(
-        docker_disk, "measure_folders", lambda *_: looks.append(1) or DiskUse(2 * 10**9 if looks[1:] else 0)
+        docker_limits, "measure_folders", lambda *_: looks.append(1) or DiskUse(2 * 10**9 if looks[1:] else 0)
     )
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(room[0]))
     watch, ended = watched()
@@ -144,7 +144,7 @@ def test_room_that_goes_suddenly_is_looked_after_at_once(
 def test_a_last_look_sees_what_was_written_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: Callable[..., tuple[DiskWatch, threading.Event]]
 ) -> None:
-    monkeypatch.setattr(docker_disk, "_SHORTEST_PAUSE", 3_600)
+    monkeypatch.setattr(docker_limits, "_SHORTEST_PAUSE", 3_600)
     watch, ended = watched(limit=1_000)
     (tmp_path / "big").write_bytes(b"x" * 100_000)
     watch.look()
@@ -157,7 +157,7 @@ def test_a_look_that_takes_too_long_is_given_up_and_counts_as_too_much(
 ) -> None:
     for number in range(MANY):
         (tmp_path / str(number)).touch()
-    monkeypatch.setattr(docker_disk, "_LONGEST_LOOK", -1.0)
+    monkeypatch.setattr(docker_limits, "_LONGEST_LOOK", -1.0)
     found = measure_folders([tmp_path])
     assert found.count < MANY
     assert found.problem == "its files take more than -1 s to be measured"
@@ -213,6 +213,6 @@ def test_a_look_at_a_great_many_open_files_can_be_given_up(tmp_path: Path, monke
     (process / "cgroup").write_text("0::/docker/the-container\n")
     for number in range(MANY):
         (files / str(number)).symlink_to("/dev/null")
-    monkeypatch.setattr(docker_disk, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(docker_limits, "PROC", tmp_path / "proc")
     measure_folders([layer], given_up=lambda: bool(asked.append(1)), container="the-container")
     assert len(asked) > 1, "none of them is a removed file, and the look never asked whether it goes on"

@@ -18,7 +18,7 @@ from benchapp.management.commands.doctor import limits
 from runner.base.errors import SandboxError, SetupError
 from runner.base.types import Task
 from runner.sandboxes.docker import docker_engine
-from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_limits import engine_folder
 from runner.sandboxes.docker.docker_sandbox import end_processes, open_sandbox
 from runner.sandboxes.needs import Needs, Provider
 from tests.conftest import require

@@ -10,8 +10,8 @@ from runner.base.errors import SuiteError, SuiteProblems
 from runner.base.types import MAIN_IMAGE, Task, Volume
 from runner.suites import read_suite_folder
 from runner.suites.compose import Compose, interpolate, read_compose
+from runner.suites.documents import Findings
 from runner.suites.features import FEATURES, find_feature
-from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import read_task_toml
 from tests.cases import every
 

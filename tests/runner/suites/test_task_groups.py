@@ -11,7 +11,7 @@ from runner.base.errors import SuiteProblems
 from runner.base.suite import Suite
 from runner.base.types import Task
 from runner.suites import SUITES, load_suite, read_suite_folder
-from runner.suites.group_mapping import BESIDE, FORMAT, read_mapping
+from runner.suites.families import BESIDE, FORMAT, read_mapping
 from runner.suites.tasks.task_files import MAX_NAMES, outline_tests
 from tests.cases import every
 

@@ -8,7 +8,7 @@ import pytest
 
 from runner.base.errors import SetupError
 from runner.base.host_variables import resolve_variables
-from runner.suites.findings import Findings
+from runner.suites.documents import Findings
 from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
 from tests.cases import every
 

@@ -23,7 +23,7 @@ from runner.base.types import (
     Usage,
 )
 from runner.sandboxes.local import open_sandbox
-from runner.trajectories.atif_document import MAX_BYTES, atif_document, write_bounded
+from runner.trajectories.atif_values import MAX_BYTES, atif_document, write_bounded
 from runner.trajectories.readers.reading import open_file
 from tests.harbor_validator import assert_valid_atif, complaints, written
 

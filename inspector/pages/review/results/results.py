@@ -215,12 +215,12 @@ class Results:
     def first_failures(self) -> FirstFailures:
         weights = dict(zip((item.pk for item in self.taxonomy.sampled), self.taxonomy.sample.weights, strict=True))
         kept = {item.pk for item in self.chosen_items}
-        marks = [mark for mark in self.coding.first_failures if mark.item in kept]
-        times = Counter(mark.item for mark in marks)
+        marks = [mark for mark in self.coding.first_failures if mark[0] in kept]
+        times = Counter(item for item, _, _ in marks)
         heights, counts = [0.0] * TENTHS, [0] * TENTHS
-        for mark in marks:
-            tenth = (mark.step - 1) * TENTHS // mark.of
-            heights[tenth] += float(weights[mark.item]) / times[mark.item]
+        for item, step, steps in marks:
+            tenth = (step - 1) * TENTHS // steps
+            heights[tenth] += float(weights[item]) / times[item]
             counts[tenth] += 1
         total = sum(heights) or 1.0
         return FirstFailures(tuple(height / total for height in heights), tuple(counts), len(times))
