@@ -25,7 +25,6 @@ from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
-from benchapp.archive.archive_import import read_manifest
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.formats import AUTO, HARBOR, format_names, load_formats, loose_files, whole_folders
 from benchapp.imports.harbor import harbor_folders
@@ -546,6 +545,8 @@ def take_in_example(folder: Path = FOLDER) -> int:
 
 def _was_here(path: Path) -> bool:
     """Check the log of acts, which survives the sweep of what was deleted."""
+    from benchapp.archive.archive_import import read_manifest
+
     with open_members(path) as members:
         wanted = read_manifest(next(members, None)).experiment
     deleted = Activity.objects.filter(verb="delete", target_kind="experiment", target_id=wanted)
