@@ -1,2 +1,2 @@
-"""The pages, one folder per part of the address. `<page>_view` answers the request; `<page>` beside it says what is
+"""The pages, one folder per part of the address. `<page>_view` answers the request; `<page>` next to it says what is
 shown."""
