@@ -47,8 +47,8 @@ def find_files(root: Root, entries: Iterable[FolderEntry]) -> Iterator[sources.F
 
 
 class DescriptionLoop:
-    """One file, or what it has of one skill. The test's queries are results for the given description and for the best one; others served the
-    search."""
+    """One file, or what it has of one skill. The test's queries are results for the given description and for the best
+    one; others served the search."""
 
     def __init__(self, root: Root, document: Document) -> None:
         self.root, self.document = root, document
