@@ -7,7 +7,7 @@ an experiment, whose library is the description. `run_eval.py` tests one descrip
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, read_object
@@ -32,41 +32,45 @@ def claims_file(root: Root, entry: FolderEntry) -> bool:
 
 def find_files(root: Root, entries: Iterable[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     for entry in entries:
-        if (document := read_object(root, entry.path)) is not None:
-            yield DescriptionLoop(root, document).find()
+        if (document := read_object(root, entry.path)) is None:
+            continue
+        skills = document.raw.get("skills")  # of somebody who tested several: what run_eval.py wrote for each
+        parts = list(document.objects("skills")) if isinstance(skills, list) else [document]
+        loops = [DescriptionLoop(root, part) for part in parts]
+        trials = tuple(trial for loop in loops for found in loop.trials.values() for trial, _ in found)
+        if trials:
+            source = sources.ExperimentSource.of_folder(root, entry.path, format=NAME, title=TITLE)
+            histories = tuple(loop.read_history() for loop in loops)
+            yield sources.FoundExperiment(source, trials=trials, histories=histories)
+        else:
+            document.report("results", "queries with a result", "none; left out")
 
 
 class DescriptionLoop:
-    """One file. The test's queries are results for the given description and for the best one; others served the
-    search."""
+    """One file, or what it has of one skill. The test's queries are results for the given description and for the best
+    one; others served the search."""
 
     def __init__(self, root: Root, document: Document) -> None:
         self.root, self.document = root, document
-        self.name, self.best = tail_of(document.path, 3), document.text("best_description", 10_000)
-        self.skill = clean(document.text("skill_name", 100) or "").replace("/", "-").strip(". ") or "skill"
+        self.best = document.text("best_description", 10_000)
+        named = document.text("skill_name", 100) or document.text("skill", 100) or ""
+        self.skill = clean(named).replace("/", "-").strip(". ") or "skill"
+        self.name = "/".join(filter(None, [tail_of(document.path, 3), document.place and self.skill]))
         self.rounds = list(document.objects("history")) or [document]
         self.condition = NAME if document.raw.get("history") else "with-skills"
         texts = [each.text("description", 10_000) for each in self.rounds]
         self.best_round = texts.index(self.best) if self.best in texts else None
         self.episode = sources.EpisodeSource(self.skill, self.skill, family=self.skill)
 
-    def find(self) -> sources.FoundExperiment:
-        trials = {index: list(self.list_trials(index, each)) for index, each in enumerate(self.rounds)}
-        own = [trial.ids[0] for found in trials.values() for trial, condition in found if condition != OLD]
-        history = sources.HistorySource(
-            self.run(self.condition),
-            self.episode,
-            NAME,
-            self.root.label(self.document.path),
-            tuple(own),
-            partial(self.list_moments, trials),
-            self.root.modified_at(self.document.path),
-        )
-        return sources.FoundExperiment(
-            sources.ExperimentSource.of_folder(self.root, self.document.path, format=NAME, title=TITLE),
-            trials=tuple(trial for found in trials.values() for trial, _ in found),
-            histories=(history,),
-        )
+    @cached_property
+    def trials(self) -> dict[int, list[tuple[FoundRow, str]]]:
+        return {index: list(self.list_trials(index, each)) for index, each in enumerate(self.rounds)}
+
+    def read_history(self) -> sources.HistorySource:
+        own = [trial.ids[0] for found in self.trials.values() for trial, condition in found if condition != OLD]
+        path, at = self.root.label(self.document.path), self.root.modified_at(self.document.path)
+        run = self.run(self.condition)
+        return sources.HistorySource(run, self.episode, NAME, path, tuple(own), self.list_moments, at)
 
     def run(self, condition: str) -> sources.RunSource:
         author = sources.UNKNOWN if condition == NAME else ""
@@ -106,7 +110,7 @@ class DescriptionLoop:
             is_phase_late=True,
         )
 
-    def list_moments(self, trials: dict[int, list[tuple[FoundRow, str]]]) -> Iterator[sources.Moment]:
+    def list_moments(self) -> Iterator[sources.Moment]:
         history = SkillHistory(self.skill, f"{self.skill}/SKILL.md")
         evidence, passed = list[str](), ""
         for index, round in enumerate(self.rounds):
@@ -116,7 +120,7 @@ class DescriptionLoop:
             else:
                 said = f"A new description after iteration {index}, where {passed} queries of the training set passed."
                 yield history.decide(DecisionStatus.APPLIED, text, "revise", said, evidence=evidence)
-            own = [trial for trial, condition in trials[index] if condition != OLD]
+            own = [trial for trial, condition in self.trials[index] if condition != OLD]
             yield from history.tried(own, text)
             evidence = [trial.ids[0] for trial in own if "/train/" in trial.ids[0]]
             passed = f"{round.raw.get('train_passed')} of {round.raw.get('train_total')}"

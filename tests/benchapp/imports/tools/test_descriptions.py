@@ -84,5 +84,15 @@ def test_a_test_of_one_description_is_a_run(tmp_path: Path) -> None:
     assert Episode.objects.get().key == "sums"
 
 
+def test_tests_of_several_skills_in_one_file(tmp_path: Path) -> None:
+    """As somebody collected them (kimsanguine/AI_PM_Skills); a file without any query is reported."""
+    skills = [{"skill": name, "description": "Adds.", "results": queries(True, name=name)} for name in ("a", "b")]
+    write(tmp_path / "all.json", {"summary": {"total_skills": 2}, "skills": skills})
+    write(tmp_path / "empty.json", {"original_description": "", "best_description": "", "history": []})
+    [problem] = import_paths([tmp_path]).problems
+    assert (problem.path.rpartition("/")[2], problem.message) == ("empty.json", "none; left out")
+    assert list(Episode.objects.order_by("key").values_list("key", "trials__task__key")) == [("a", "a 0"), ("b", "b 0")]
+
+
 def test_the_format_s_check_finds_nothing(loop: Path) -> None:
     assert check_format(descriptions, [loop.parent]).faults == []
