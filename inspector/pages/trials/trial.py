@@ -55,7 +55,7 @@ class LiveSteps:
     """The steps of a running attempt: the newest, or those after the one with the id `since`; nonsense is the
     beginning.
 
-    `sent`: as they came. `after`: the id to ask from next. `earlier`: steps before the first one drawn. `is_over`: the
+    `sent`: unchanged. `after`: the id to ask from next. `earlier`: steps before the first one drawn. `is_over`: the
     attempt has ended. `is_unreachable`: the broker does not answer, so nothing is known.
     """
 
