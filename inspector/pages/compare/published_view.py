@@ -6,7 +6,6 @@ A printed table is drawn as one line a model, its conditions as dots on one axis
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -49,23 +48,14 @@ class PrintedDot(NamedTuple):
     y: int
 
 
-@dataclass(frozen=True, slots=True)
 class PrintedLane:
     """`bare`: its value without a skill; `is_own`: printed in this lane, and not once for all of them."""
 
-    who: str
-    about: str
-    dots: Sequence[PrintedDot]
-    bare: Number | None
-    is_own: bool
-
-    @property
-    def highest(self) -> PrintedDot:
-        return max(self.dots, key=lambda dot: float(dot.number["value"]))
-
-    @property
-    def height(self) -> int:
-        return max(dot.y for dot in self.dots) + FIRST
+    def __init__(self, who: str, about: str, dots: Sequence[PrintedDot], own: Number | None, shared: Number | None):
+        self.who, self.about, self.dots = who, about, dots
+        self.bare, self.is_own = own or shared, own is not None
+        self.highest = max(dots, key=lambda dot: float(dot.number["value"]))
+        self.height = max(dot.y for dot in dots) + FIRST
 
 
 def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -167,7 +157,7 @@ def draw_lanes(layout: Layout, column: int) -> tuple[str, list[PrintedLane], Poi
         named = [*filter(None, key), unnamed]
         about = " · ".join(name for name in dict.fromkeys(named[1:-1]) if name != named[0])
         own = _find_bare(number for _, number in row)
-        lanes.append(PrintedLane(named[0], about, list(_place_dots(row, axis)), own or shared, own is not None))
+        lanes.append(PrintedLane(named[0], about, list(_place_dots(row, axis)), own, shared))
     return fields[0].capitalize() if fields else "Model", lanes, axis
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from uuid import UUID
 
@@ -288,31 +286,18 @@ class BriefForm(forms.Form):
         return DraftBrief(loop=Loop(given["loop"]), **{name: given[name] for name in names})
 
 
-@dataclass(frozen=True, slots=True)
 class DraftWish:
-    """The values in the form. `typed`: path and text of files that somebody typed."""
+    """The values in the form: what was sent, or what an address asks for; what is missing is as in an empty form.
+    `typed`: path and text of files that somebody typed. `takes_family`: it drafts a reference skill for all tasks of a
+    family; other loops begin with one task."""
 
-    values: Mapping[str, str]
-    typed: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def loop(self) -> Loop:
-        with suppress(ValueError):
-            return Loop(self.values["loop"])
-        return Loop.CORPUS
-
-    @property
-    def loops(self) -> list[tuple[str, str, str]]:
-        return [(each.value, *words) for each, words in LOOP_WORDS.items()]
-
-    @property
-    def takes_corpus(self) -> bool:
-        return self.loop is Loop.CORPUS
-
-    @property
-    def takes_family(self) -> bool:
-        """Does it draft a reference skill for all tasks of a family? Other loops begin with one task."""
-        return self.loop is Loop.REFERENCE
+    def __init__(self, given: QueryDict) -> None:
+        self.values = {name: given.get(name, empty).replace("\r\n", "\n").strip() for name, empty in START.items()}
+        pairs = zip(given.getlist("path"), given.getlist("text"), strict=False)
+        self.typed = [(path.strip(), text.replace("\r\n", "\n")) for path, text in pairs][:MAX_FILES]
+        self.loop = next((loop for loop in Loop if loop == self.values["loop"]), Loop.CORPUS)
+        self.loops = [(each.value, *words) for each, words in LOOP_WORDS.items()]
+        self.takes_corpus, self.takes_family = self.loop is Loop.CORPUS, self.loop is Loop.REFERENCE
 
     @property
     def models(self) -> list[tuple[str, list[Option]]]:
@@ -339,14 +324,6 @@ class DraftWish:
         if self.takes_family:
             return [("Families", [Option(each.key, f"{each.name}, {len(each.tasks)} tasks") for each in families])]
         return [(each.name, [Option(task.key, task.title) for task in each.tasks]) for each in families]
-
-
-def _read_wish(given: QueryDict) -> DraftWish:
-    """Read what was sent, or what an address asks for; what is missing is as in an empty form."""
-    values = {name: given.get(name, default).replace("\r\n", "\n").strip() for name, default in START.items()}
-    pairs = zip(given.getlist("path"), given.getlist("text"), strict=False)
-    typed = [(path.strip(), text.replace("\r\n", "\n")) for path, text in pairs]
-    return DraftWish(values, tuple(typed[:MAX_FILES]))
 
 
 def _read_start(wish: DraftWish, family: str) -> Files:
@@ -401,8 +378,8 @@ def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Show the form of a new draft.
     POST starts it, or (`act` add, write) shows the form again as it follows from what was chosen."""
     if request.method != "POST":
-        return _show_form(request, _read_wish(request.GET), as_json=as_json)
-    wish = _read_wish(request.POST)
+        return _show_form(request, DraftWish(request.GET), as_json=as_json)
+    wish = DraftWish(request.POST)
     if (act := request.POST.get("act", "start")) != "start":
         return _show_form(request, wish, adds=act == "add")
     form = BriefForm(wish.values)

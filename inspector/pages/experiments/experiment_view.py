@@ -323,8 +323,8 @@ def _read_judging_wish(sent: QueryDict) -> JudgingWish:
 
 class AskedMeasuring:
     """What an address or a form asks for. `runs`: public ids; none: all. `max_usd`: of all probes together; None: each
-    as its run. `design`: each round's library, or the last one without each of its skills. `problem`: what is no
-    number; then all but the runs is as nobody asked."""
+    as its run. `design`: each round's library, or the last one without each of its skills. `problem`: what is not a
+    number; then all but the runs is as if nobody asked."""
 
     def __init__(self, query: QueryDict) -> None:
         self.runs, self.times, self.design, self.problem = query.getlist("run"), FIRST_TIMES, ROUNDS, ""

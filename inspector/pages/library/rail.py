@@ -22,7 +22,7 @@ from benchapp.analysis.lineage.attribution import (
 )
 from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, find_state, read_history
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.models import Decision, DecisionEvidence, Entry, Episode, Refusal, Run, Seal, Seeding, SnapshotFile, Trial
+from benchapp.models import Decision, DecisionEvidence, Entry, Episode, Run, SnapshotFile, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
@@ -46,50 +46,30 @@ def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Ep
     )
 
 
-@dataclass(frozen=True, slots=True)
 class RailStop:
-    """One line of the rail: what happened, and the library before and after it."""
+    """One line of the rail: what happened, and the library before and after it.
 
-    kind: str  # of the entry; "start" for the beginning, which has none
-    word: str
-    mark: str
-    tone: str  # "", created, revised, refused: the style of the mark; the word has the same meaning
-    before: LibraryState
-    after: LibraryState
-    entry: Entry | None = None
-    is_branch: bool = False
+    `kind`: of the entry; "start" for the beginning, which has none. `tone`: "", created, revised, refused: the style of
+    the mark; the word has the same meaning. `key`: its name on the strip: "d2" is decision 2. `family`: the one that
+    the change was made for."""
 
-    @property
-    def decision(self) -> Decision | None:
-        return self.entry.decision if self.entry else None
-
-    @property
-    def seeding(self) -> Seeding | None:
-        return self.entry.seeding if self.entry else None
-
-    @property
-    def seal(self) -> Seal | None:
-        return self.entry.seal if self.entry else None
-
-    @property
-    def refusal(self) -> Refusal | None:
-        return self.entry.refusal if self.entry else None
-
-    @property
-    def changed(self) -> bool:
-        return self.before is not self.after
-
-    @property
-    def key(self) -> str:
-        """Return its name on the strip: "d2" is decision 2."""
-        if self.decision:
-            return f"d{self.decision.number}"
-        return self.after.key.lower() if self.seeding else ""
-
-    @property
-    def family(self) -> int | None:
-        """Return the family that the change was made for."""
-        return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
+    def __init__(
+        self,
+        words: tuple[str, str, str],
+        before: LibraryState,
+        after: LibraryState,
+        entry: Entry | None = None,
+        is_branch: bool = False,
+    ) -> None:
+        self.kind, self.is_branch = entry.kind if entry else "start", is_branch
+        self.before, self.after, self.entry = before, after, entry
+        self.word, self.mark, self.tone = words
+        self.changed = before is not after
+        self.decision = decision = entry.decision if entry else None
+        self.seeding = seeding = entry.seeding if entry else None
+        self.seal, self.refusal = (entry.seal, entry.refusal) if entry else (None, None)
+        self.key = f"d{decision.number}" if decision else after.key.lower() if seeding else ""
+        self.family = decision.family_id if decision else seeding.family_id if seeding else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +126,10 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
     """Build the rail. `seeded`: the word for what comes in without an author."""
     start = history.states[0]
     word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
-    first = RailStop("start", word, "○", "", start, start)
-    return Rail(
-        history.states,
-        (
-            first,
-            *(
-                RailStop(
-                    step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry, step.is_branch
-                )
-                for step in history.steps
-            ),
-        ),
-    )
+    stops = [RailStop((word, "○", ""), start, start)]
+    for step in history.steps:
+        stops.append(RailStop(describe_step(step, seeded), step.before, step.after, step.entry, step.is_branch))
+    return Rail(history.states, tuple(stops))
 
 
 def select(

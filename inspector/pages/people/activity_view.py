@@ -52,7 +52,7 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
     acts_of = Activity.objects.filter(**{lookups[name]: value for name, value in chosen.items() if value})
-    if not as_json and not chosen["verb"]:  # a look at a page is no act; it would hide those that are
+    if not as_json and not chosen["verb"]:  # looking at a page is not an act; it would hide those that are
         acts_of = acts_of.exclude(verb=SEEN)
     page = paginate(request, acts_of, per_page=PER_PAGE)
     reader = user_of(request)

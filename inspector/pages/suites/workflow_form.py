@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import wrap
 
 from django.http import QueryDict
@@ -24,7 +24,6 @@ from runner.suites.workflows.workflow import (
     STEP_ID,
     VARIATIONS,
     Workflow,
-    WorkflowRule,
     WorkflowStep,
     check_workflow,
     to_plain,
@@ -135,48 +134,25 @@ def _draw_step(canvas: WorkflowCanvas, step: WorkflowStep) -> str:
 # --- the form ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class WorkflowEditor:
-    """`revision`: of the draft it shows, 0 for none."""
+    """`revision`: of the draft it shows, 0 for none. `fields`: each step with the labels it can have and the steps it
+    can need, and whether these are chosen."""
 
-    workflow: Workflow
-    revision: int
-
-    @property
-    def svg(self) -> SafeString:
-        return draw_workflow(self.workflow, "Your draft")
-
-    @property
-    def rules(self) -> list[WorkflowRule]:
-        return check_workflow(self.workflow)
-
-    @property
-    def is_blank(self) -> bool:
-        return not any(step.label or step.grounding or step.why for step in self.workflow.steps)
-
-    @property
-    def broken(self) -> int:
-        return sum(bool(rule.problem) for rule in self.rules)
-
-    @property
-    def fields(self) -> list[tuple[WorkflowStep, list[tuple[str, str, bool]], list[tuple[WorkflowStep, bool]]]]:
-        """Return each step with the labels it can have and the steps it can need, and whether these are chosen."""
-        return [
+    def __init__(self, workflow: Workflow, revision: int = 0) -> None:
+        self.workflow, self.revision, steps = workflow, revision, workflow.steps
+        self.svg, self.rules = draw_workflow(workflow, "Your draft"), check_workflow(workflow)
+        self.is_blank = not any(step.label or step.grounding or step.why for step in steps)
+        self.broken = sum(bool(rule.problem) for rule in self.rules)
+        self.may_add = len(steps) < MOST
+        self.variations = [(kind, words, kind in workflow.varies) for kind, words in VARIATIONS.items()]
+        self.fields = [
             (
                 step,
                 [(label, meaning, label == step.label) for label, meaning in LABELS.items()],
-                [(each, each.id in step.needs) for each in self.workflow.steps if each.id != step.id],
+                [(each, each.id in step.needs) for each in steps if each.id != step.id],
             )
-            for step in self.workflow.steps
+            for step in steps
         ]
-
-    @property
-    def may_add(self) -> bool:
-        return len(self.workflow.steps) < MOST
-
-    @property
-    def variations(self) -> list[tuple[str, str, bool]]:
-        return [(kind, words, kind in self.workflow.varies) for kind, words in VARIATIONS.items()]
 
 
 def open_editor(seen: SeenWorkflows, *, settles: bool) -> WorkflowEditor:
@@ -186,11 +162,11 @@ def open_editor(seen: SeenWorkflows, *, settles: bool) -> WorkflowEditor:
     if draft:
         return WorkflowEditor(draft.workflow, draft.revision)
     if not settles:
-        return WorkflowEditor(blank_workflow(), 0)
+        return WorkflowEditor(blank_workflow())
     if seen.settled:
-        return WorkflowEditor(renumber(seen.settled.workflow), 0)
+        return WorkflowEditor(renumber(seen.settled.workflow))
     one, other = (each.workflow for each in seen.compared)
-    return WorkflowEditor(renumber(common_part(one, other)), 0)
+    return WorkflowEditor(renumber(common_part(one, other)))
 
 
 def blank_workflow() -> Workflow:
@@ -259,13 +235,10 @@ def renumber(workflow: Workflow) -> Workflow:
 # --- what was drawn ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class DrawnWorkflow(Shaped):
-    """One person's workflow, and what the other one lacks. `number`: its place in the comparison, from 0."""
-
-    row: TaskWorkflow
-    alone: Collection[str | Edge]
-    number: int
+    """One person's workflow, and what the other one lacks. `number`: its place in the comparison, from 0. `own_steps`:
+    (its name, the step) of each that the other lacks. `own_edges`: in words, those between steps that both have: those
+    of a single step come with it."""
 
     json_shape = JsonShape(
         "by=row.by handed_in_at=row.handed_in_at finds_consistent=row.finds_consistent",
@@ -273,29 +246,14 @@ class DrawnWorkflow(Shaped):
         ("alone", lambda drawn: {"steps": drawn.steps, "edges": [list(edge) for edge in drawn.edges]}),
     )
 
-    @property
-    def svg(self) -> SafeString:
-        return draw_workflow(self.row.workflow, f"Workflow of {self.row.name}", self.alone)
-
-    @property
-    def steps(self) -> list[str]:
-        """Return the ids of the steps that the other lacks."""
-        return [step.id for step in self.row.workflow.steps if step.id in self.alone]
-
-    @property
-    def edges(self) -> list[Edge]:
-        return sorted(edge for edge in self.row.workflow.edges if edge in self.alone)
-
-    @property
-    def own_steps(self) -> list[tuple[str, WorkflowStep]]:
-        """Return (its name, the step) of each."""
-        return [(name_step(step), step) for each in self.steps if (step := self.row.workflow.by_id[each])]
-
-    @property
-    def own_edges(self) -> list[str]:
-        """Return the edges between steps that both have, in words: those of a single step come with it."""
-        labels = {step.id: name_step(step) for step in self.row.workflow.steps}
-        return [f"{labels[a]} → {labels[b]}" for a, b in self.edges if a not in self.alone and b not in self.alone]
+    def __init__(self, row: TaskWorkflow, alone: Collection[str | Edge], number: int) -> None:
+        self.row, self.number, workflow = row, number, row.workflow
+        self.svg = draw_workflow(workflow, f"Workflow of {row.name}", alone)
+        self.own_steps = [(name_step(step), step) for step in workflow.steps if step.id in alone]
+        self.steps = [step.id for _, step in self.own_steps]
+        self.edges = sorted(edge for edge in workflow.edges if edge in alone)
+        labels = {step.id: name_step(step) for step in workflow.steps}
+        self.own_edges = [f"{labels[a]} → {labels[b]}" for a, b in self.edges if a not in alone and b not in alone]
 
 
 def list_drawn(seen: SeenWorkflows) -> list[DrawnWorkflow]:

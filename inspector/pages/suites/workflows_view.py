@@ -50,7 +50,7 @@ from inspector.web.subject import review_access
 from runner.base.errors import SuiteProblems
 from runner.base.text import parse_id
 from runner.suites.documents import MAX_BYTES
-from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain
+from runner.suites.workflows.workflow import MOST, VARIATIONS, Workflow, to_plain
 from runner.suites.workflows.workflow_comparison import (
     Membership,
     find_memberships,
@@ -260,7 +260,7 @@ def _take(drawn: Workflow, what: str, seen: SeenWorkflows) -> Workflow:
     """Take a step of one of the two annotators: "0:s3"."""
     number, _, step_id = what.partition(":")
     source = {str(place): each.workflow for place, each in enumerate(seen.compared)}.get(number)
-    if source is None or step_id not in source.by_id or not WorkflowEditor(drawn, 0).may_add:
+    if source is None or step_id not in source.by_id or len(drawn.steps) >= MOST:
         return drawn
     return take_step(drawn, source, step_id)
 

@@ -4,7 +4,6 @@ Where did they part, and what had each been given?"""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 from uuid import UUID
@@ -116,23 +115,14 @@ def _build_row_url(request: HttpRequest, unit: PairUnit | None) -> str:
 # --- how the two ended, and what they had -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class CheckPair:
-    """One check on both sides; None where that side's verdict does not name it."""
+    """One check on both sides; None where that side's verdict does not name it. `differs`: both name it, and it ended
+    differently."""
 
-    name: str
-    group: str
-    left: str | None
-    right: str | None
-
-    @property
-    def differs(self) -> bool:
-        """Do both sides name it, and did it end differently?"""
-        return not self.is_one_sided and self.left != self.right
-
-    @property
-    def is_one_sided(self) -> bool:
-        return None in (self.left, self.right)
+    def __init__(self, name: str, group: str, left: str | None, right: str | None) -> None:
+        self.name, self.group, self.left, self.right = name, group, left, right
+        self.is_one_sided = None in (left, right)
+        self.differs = not self.is_one_sided and left != right
 
 
 class SkillPair(NamedTuple):

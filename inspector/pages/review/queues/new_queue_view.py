@@ -67,7 +67,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
     posted, makes = request.method == "POST", request.method == "POST" and SHOW not in request.POST
     shows_skills = request.GET.get(SHOWN) == "skills"
-    given: Mapping[str, Any] = (
+    given: Mapping[str, object] = (
         _read_posted(request, asked) if posted else _propose_form(asked, user, shows_skills=shows_skills)
     )
     form, drawn = QueueForm(given), DrawForm(given)
@@ -79,8 +79,8 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
     # Of the form as it is, complete or not. Decisions and libraries are about nothing but skills.
-    of_trials = given.get("what", "").startswith(Queue.Unit.TRIAL)
-    judging, codes_total = _judging_skills(given.get("version", "")) if of_trials else ([], 0)
+    of_trials = str(given.get("what", "")).startswith(Queue.Unit.TRIAL)
+    judging, codes_total = _judging_skills(str(given.get("version", ""))) if of_trials else ([], 0)
     waiting = judging if given.get("hides_conditions") else []  # that nobody can judge in this queue
     hidden = [name for name in CLOSING if given.get(f"hides_{name}")]
     seconds = seconds_per_item(sketch.population.unit) if sketch else None
