@@ -44,12 +44,14 @@ class PromptWindow:
         return PromptWindow(named if self.tokens is None else min(named, self.tokens), rate)
 
 
-def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> tuple[ModelRequest, list[str]]:
+def fit(
+    occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow
+) -> tuple[ModelRequest, tuple[str, ...]]:
     """Return the whole request if it fits, else one with shorter evidence and a lower limit on the answer; and a
     sentence for each thing that was cut."""
     whole = build(occasion, max_tokens)
     if window.tokens is None:
-        return whole, []
+        return whole, ()
     least = min(max_tokens, max(window.tokens // ANSWER_SHARE, SMALLEST_ANSWER))
     over = _characters(whole) - int((window.tokens - least) * window.chars_per_token)
     notes = []
@@ -64,7 +66,7 @@ def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow)
     answer = min(max_tokens, max(window.tokens - prompt, min(least, SMALLEST_ANSWER)))
     if answer < max_tokens:
         notes.append(f"the answer was limited to {answer:,} tokens instead of {max_tokens:,} to fit the same window")
-    return build(occasion, answer), notes
+    return build(occasion, answer), tuple(notes)
 
 
 def findings_of(reply: ModelReply, whose: str) -> tuple[Finding, ...]:
