@@ -148,6 +148,9 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "passes": _count_passes(target, progress),
+        "failed": progress.scored - progress.passed
+        if isinstance(target, Experiment) and progress and not is_qualification
+        else 0,
         "budget": budget,
         "single": False,
         "places": [],
