@@ -47,6 +47,7 @@ class Fit(StrEnum):
     UNSOLVED = "never-solved"
     BROKEN = "broken"
     UNKNOWN = "unknown"
+    HIDDEN = "hidden"  # from a reader who still reviews its trials blind
 
     @property
     def words(self) -> str:
@@ -61,9 +62,6 @@ _TRIED = {
     "no_skill": "without a skill",
     "no_corpus": "without the corpus",
     "with_corpus": "with the corpus alone",
-    "solution": "by their own solution",
-    "untouched": "with untouched files",
-    "trap": "by the wrong answer that they declare",
 }
 
 
@@ -107,7 +105,8 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known. `skill`:
     what the tasks were tried with."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
-    known = len(fits) - counts[Fit.UNKNOWN]
+    hidden = counts[Fit.HIDDEN]
+    known = len(fits) - counts[Fit.UNKNOWN] - hidden
     if not known:
         return "", ""
     names = {
@@ -119,12 +118,24 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     parts = [f"{counts[kind]} {words}" for kind, words in names.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
     tasks = plural(len(fits), "task")
+    if hidden:
+        shown = f"{counts[Fit.FIT] or 'None'} of the {len(fits) - hidden:,} tasks that you may see can show whether"
+        return f"{shown} skills help; {hidden:,} {'is' if hidden == 1 else 'are'} hidden until you finish.", evidence
     if counts[Fit.UNKNOWN]:
         many = f"{counts[Fit.FIT] or 'none'} of them can show whether skills help"
         return f"{known:,} of {tasks} {'is' if known == 1 else 'are'} judged so far; {many}.", evidence
     return f"{counts[Fit.FIT] or 'None'} of {tasks} can show whether skills help.", evidence
 
 
+CHECK_MEANS = {
+    "solution": "the task's own solution is run",
+    "untouched": "nobody works on the task's files",
+    "trap": "a wrong answer that the task declares is given",
+    "no_skill": "an agent tries it without skills",
+    "no_corpus": "an agent tries it without the corpus",
+    "with_corpus": "an agent tries it with the corpus alone",
+    "reference": "an agent tries it with the skill that comes with the suite",
+}
 CHECK_WORDS = {
     "solution": "Own solution",
     "untouched": "Untouched",
@@ -390,31 +401,18 @@ def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dic
 
 def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     """Summarise all of them in one sentence."""
-    names = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
     waiting = sum(each.admission is Admission.LOOK and any(check.open for check in each.checks) for each in tasks)
-    counts[Admission.LOOK] -= waiting
-    parts = [f"{counts[each]:,} {words}" for each, words in names.items() if counts[each]]
-    parts += [f"{waiting:,} still running"] if waiting else []
-    total = plural(len(tasks), "task")
     if waiting == len(tasks):
-        return f"No verdict yet on {total}." if waiting else "No task was tried."
-    return f"{total}: {', '.join(parts)}."
-
-
-def say_solved(tasks: Sequence[TaskVerdict]) -> str:
-    """Return how many of the tasks that each check judged are solved in it; "" before the first."""
-    parts: list[str] = []
-    for name, words in _TRIED.items():
-        kept = [each.kept for task in tasks for each in task.checks if each.name == name and each.kept is not None]
-        if kept:
-            unit = "" if parts else " tasks solved" if len(kept) > 1 else " task solved"
-            solved = kept.count(name in ("reference", "solution"))  # the other rules are broken by a solved task
-            parts.append(f"{solved:,} of {len(kept):,}{unit} {words}")
-    bare = next((each.rule for task in tasks for each in task.checks if each.name == "no_skill" and each.trials), None)
-    # A few passes without a skill do not solve a task, and the sentence would seem to deny them.
-    means = f" Solved without a skill means that more than {bare.most} of {bare.runs} trials pass." if bare else ""
-    return f"{', '.join(parts)}.{means}" if parts else ""
+        return f"No verdict yet on {plural(len(tasks), 'task')}." if waiting else "No task was tried."
+    admitted, total = counts[Admission.ADMIT], plural(len(tasks), "task")
+    if admitted == len(tasks) > 1:
+        return f"All {total} are admitted."
+    others = {"rejected": counts[Admission.REJECT], "to look at": counts[Admission.LOOK] - waiting}
+    others["still running"] = waiting
+    parts = [f"{admitted or 'None'} of {total} {'is' if admitted < 2 else 'are'} admitted"]
+    parts += [f"{count:,} {words}" for words, count in others.items() if count]
+    return f"{', '.join(parts)}."
 
 
 def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
@@ -425,6 +423,7 @@ def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
     return [
         {
             "title": CHECK_WORDS[name],
+            "means": CHECK_MEANS[name],
             "condition": checks[0].condition,
             "rule": str(checks[0].rule),
             "trials": sum(each.trials for each in checks),

@@ -18,6 +18,7 @@ from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, summarise_screening, take_screening
 from benchapp.experiments.qualification import (
+    CHECK_MEANS,
     CHECK_WORDS,
     LEAST_TRIALS,
     RATES,
@@ -31,7 +32,6 @@ from benchapp.experiments.qualification import (
     judge_by_verdict,
     list_qualifications,
     read_verdicts,
-    say_solved,
     say_verdicts,
     summarise_fit,
 )
@@ -55,6 +55,7 @@ from runner.suites import SUITES
 # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
 SHIPPED = "qualification.json"
 TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
+UNJUDGED = (Fit.UNKNOWN, Fit.HIDDEN)
 BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
 MOST_SQUARES = 12  # of one cell; more trials are a count
@@ -132,10 +133,6 @@ class SuiteQualification(Shaped):
         return say_verdicts(self.tasks)
 
     @property
-    def solved(self) -> str:
-        return say_solved(self.tasks)
-
-    @property
     def total(self) -> int:
         """Return the number of its trials."""
         return sum(check.trials for each in self.tasks for check in each.checks)
@@ -147,15 +144,14 @@ class SuiteQualification(Shaped):
     @property
     def progress(self) -> str:
         """Return how far it is, in words."""
-        judged, tasks = len(self.rows), len(self.tasks)
-        verdicts = f"{judged:,} of {tasks:,} tasks judged" if judged else "no verdict yet"
-        return f"{self.trials_done}, {verdicts}"
+        judged = len(self.rows)
+        return f"{self.trials_done}, {judged:,} of {len(self.tasks):,} tasks judged"
 
     @property
     def trials_done(self) -> str:
         """Return how many trials are done. While it runs, the total falls with each task that is decided."""
         bound = "at most " if self.experiment.is_open and self.done < self.total else ""
-        return f"{self.done:,} of {bound}{self.total:,} trials done"
+        return f"{self.done:,} of {bound}{self.total:,} trials are done"
 
     @property
     def checks(self) -> list[str]:
@@ -164,20 +160,27 @@ class SuiteQualification(Shaped):
         return [name for name in CHECK_WORDS if name in names]
 
     @property
-    def heads(self) -> list[str]:
-        return [CHECK_WORDS[name] for name in self.checks]
+    def heads(self) -> list[tuple[str, str, str]]:
+        """Return each check in words, what it is, and its rule."""
+        return [
+            (title, CHECK_MEANS[name], str(rule)) for name, (title, rule) in zip(self.checks, self.rules, strict=True)
+        ]
 
     @property
     def has_costs(self) -> bool:
         return any(each.cost_usd for each in self.tasks)
+
+    def row_of(self, task: str) -> list[TaskCheck | None]:
+        """Return the checks of a task below `heads`."""
+        found = {check.name: check for each in self.tasks if each.key == task for check in each.checks}
+        return [found.get(name) for name in self.checks]
 
     @property
     def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
         """Return each task, the tone of its verdict, and its checks below `heads`.
         While runs are to come, only tasks whose verdict they cannot change."""
         tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
-        found = [(each, {check.name: check for check in each.checks}) for each in tasks]
-        return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
+        return [(each, TONES[each.admission], self.row_of(each.key)) for each in tasks]
 
     @property
     def rules(self) -> list[tuple[str, Rule]]:
@@ -302,7 +305,11 @@ class TaskMatrix(Shaped):
         return [condition for condition in self.conditions if condition in seen]
 
     def row_of(self, task: SuiteTask) -> list[MatrixCell | None]:
-        return [self.cells.get(task.key, {}).get(condition) for condition in self.shown]
+        """Return the cells below `shown`; none if this reader may see no trial of the task."""
+        row = self.cells.get(task.key, {})
+        if row and not any(cell.url for cell in row.values()):
+            return []
+        return [row.get(condition) for condition in self.shown]
 
 
 def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[TaskMatrix, list[str]]:
@@ -365,7 +372,7 @@ def judge_tasks(
     """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came
     along, or by trials. A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
-    is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
+    is_judged = bool(shipped) or any(each.fit not in UNJUDGED for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
         fits = {
             each.key: judge_by_verdict(
@@ -429,7 +436,7 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
     if any(cell.hidden_by for cell in cells.values()):
-        return TaskFit()
+        return TaskFit(Fit.HIDDEN)
     alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
     skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
     return judge_by_trials(alone, sum(skilled, Rate()))
