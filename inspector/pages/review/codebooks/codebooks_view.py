@@ -91,6 +91,8 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
     groups = []
     for kind, (title, about) in CHANGES.items():
         if of_kind := [each for each in changes if each.change.kind == kind]:
+            if kind in CHECKED and not uncounted and not any(each.to_check for each in of_kind):
+                about = "No review gave these codes, so there is nothing to check."
             groups.append({"kind": kind, "title": title, "says": about, "changes": of_kind})
     data = {
         "codebook": found.codebook.name,
@@ -106,7 +108,6 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "groups": groups,
         "to_check": sum(each.total for each in changes),
         "uncounted": uncounted,
-        "checked": CHECKED,
     }
     return render_page(request, "review/codebook_diff.html", data=data, context=context, as_json=as_json)
 
