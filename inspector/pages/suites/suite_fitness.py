@@ -410,9 +410,10 @@ def _judge_bundled(key: str) -> dict[str, TaskFit]:
 
 def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, str]:
     """Return, by key of a suite, what its page says about its fit without a qualification made here; empty where no
-    task is judged. `sizes`: number of tasks by key. One query."""
-    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(pk__in=access.closed_trials())
-    counted = trials.exclude(phase=Phase.REPLAY).order_by("-episode__run__experiment__created_at")
+    task is judged. `sizes`: number of tasks by key. One query, and another one for readers who review blind."""
+    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(phase=Phase.REPLAY)
+    closed = access.closed_trials()
+    counted = trials.exclude(pk__in=closed).order_by("-episode__run__experiment__created_at")
     by = ("task__suite__key", "episode__run__experiment", "task__key", "episode__run__condition")
     cells: dict[str, dict[int, dict[str, dict[str, MatrixCell]]]] = {}
     for each in counted.values(*by, "episode__run__experiment__created_at").annotate(**TALLY):
@@ -420,6 +421,10 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
         rate = Rate(each["passed"], each["scored"], each["planned"])
         row = cells.setdefault(suite, {}).setdefault(experiment, {}).setdefault(task, {})
         row[condition] = MatrixCell(condition, rate, "")
+    hidden = trials.none() if access.hides_nothing else trials.filter(pk__in=closed).order_by()
+    for suite, experiment, key, task, episode in hidden.values_list(*by[:3], "task", "episode__key").distinct():
+        row = cells.setdefault(suite, {}).setdefault(experiment, {}).setdefault(key, {})
+        row["hidden"] = MatrixCell("hidden", Rate(), "", access.closing_trial(task, episode))
     found = {}
     for key, size in sizes.items():
         fits = _judge_bundled(key) if key in SUITES else {}
@@ -427,7 +432,7 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
             by_experiment = [{task: _judge_row(row) for task, row in of.items()} for of in cells.get(key, {}).values()]
             # As the suite's page: the newest of those that judge most tasks.
             fits = max(
-                by_experiment, key=lambda fits: sum(fit.fit is not Fit.UNKNOWN for fit in fits.values()), default={}
+                by_experiment, key=lambda fits: sum(fit.fit not in UNJUDGED for fit in fits.values()), default={}
             )
         unknown = [TaskFit()] * (size - len(fits))
         found[key] = summarise_fit([*fits.values(), *unknown])[0]
