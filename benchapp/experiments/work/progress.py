@@ -31,7 +31,7 @@ from benchapp.stats.metrics.spending import RunSpending, spending_of
 MOST_PACED = 50  # trials that give the pace
 FEW = 4  # of fewer durations, half and twice the median are used instead of the quartiles
 FIRST, ENOUGH = 0.1, 0.5  # of the trials done: the time left is known if its range is narrow, is known in any case
-WIDE = 2  # a range whose upper bound is more than so many times the lower one
+WIDE = 2  # upper bound over lower bound of a range that is still wide
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 

@@ -134,7 +134,7 @@ class _Axis:
         return 100 * (moment - self.start) / (self.end - self.start)
 
     def list_ticks(self, latest: datetime) -> Iterator[tuple[datetime, str]]:
-        """Return the start, the end and round times between them, in the order in which they get room for a word."""
+        """Return the start, the end and the round times between them. Earlier ones get room for their word first."""
         first, last = self.start.timestamp(), latest.timestamp()
         span = last - first
         step = next((each for each in TICK_STEPS if span / each <= MOST_TICKS), DAY * ceil(span / MOST_TICKS / DAY))
