@@ -47,6 +47,7 @@ class Fit(StrEnum):
     UNSOLVED = "never-solved"
     BROKEN = "broken"
     UNKNOWN = "unknown"
+    HIDDEN = "hidden"  # from a reader who still reviews its trials blind
 
     @property
     def words(self) -> str:
@@ -59,27 +60,45 @@ _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, 
 
 
 class CheckWords(NamedTuple):
-    """`tried`: how tasks are tried. `broken`: what a broken rule means. `lacks`: why there may be no trial."""
+    """`means`: what is done. `broken`: what a broken rule means. `tried`: how tasks are tried, of those that judge
+    whether a task is fit. `lacks`: why there may be no trial."""
 
     title: str
-    tried: str
+    means: str
     broken: str
+    tried: str = ""
     lacks: str = "not tried"
 
 
 CHECK_WORDS = {
     "solution": CheckWords(
-        "Own solution", "by their own solution", "its own solution fails", "it has no solution of its own"
+        "Own solution",
+        "the task's own solution is run",
+        "its own solution fails",
+        lacks="it has no solution of its own",
     ),
-    "untouched": CheckWords("Untouched", "with untouched files", "the untouched files pass"),
+    "untouched": CheckWords("Untouched", "nobody works on the task's files", "the untouched files pass"),
     "trap": CheckWords(
-        "Wrong answer", "by the wrong answer that they declare", "the wrong answer that it declares passes"
+        "Wrong answer",
+        "a wrong answer that the task declares is given",
+        "the wrong answer that it declares passes",
     ),
-    "no_skill": CheckWords("No skill", "without a skill", "solved without a skill"),
-    "no_corpus": CheckWords("No corpus", "without the corpus", "solved without the corpus"),
-    "with_corpus": CheckWords("With corpus", "with the corpus alone", "solved with the corpus alone"),
+    "no_skill": CheckWords("No skill", "an agent tries it without skills", "solved without a skill", "without a skill"),
+    "no_corpus": CheckWords(
+        "No corpus", "an agent tries it without the corpus", "solved without the corpus", "without the corpus"
+    ),
+    "with_corpus": CheckWords(
+        "With corpus",
+        "an agent tries it with the corpus alone",
+        "solved with the corpus alone",
+        "with the corpus alone",
+    ),
     "reference": CheckWords(
-        "Reference skill", "with the reference skill", "fails with the reference skill", "there is no reference skill"
+        "Reference skill",
+        "an agent tries it with the skill that comes with the suite",
+        "fails with the reference skill",
+        "with the reference skill",
+        "there is no reference skill",
     ),
 }
 
@@ -124,7 +143,8 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known. `skill`:
     what the tasks were tried with."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
-    known = len(fits) - counts[Fit.UNKNOWN]
+    hidden = counts[Fit.HIDDEN]
+    known = len(fits) - counts[Fit.UNKNOWN] - hidden
     if not known:
         return "", ""
     names = {
@@ -136,6 +156,9 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     parts = [f"{counts[kind]} {words}" for kind, words in names.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
     tasks = plural(len(fits), "task")
+    if hidden:
+        shown = f"{counts[Fit.FIT] or 'None'} of the {len(fits) - hidden:,} tasks that you may see can show whether"
+        return f"{shown} skills help; {hidden:,} {'is' if hidden == 1 else 'are'} hidden until you finish.", evidence
     if counts[Fit.UNKNOWN]:
         many = f"{counts[Fit.FIT] or 'none'} of them can show whether skills help"
         return f"{known:,} of {tasks} {'is' if known == 1 else 'are'} judged so far; {many}.", evidence
@@ -386,35 +409,18 @@ def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dic
 
 def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     """Summarise all of them in one sentence."""
-    names = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
     waiting = sum(each.admission is Admission.LOOK and any(check.open for check in each.checks) for each in tasks)
-    counts[Admission.LOOK] -= waiting
-    parts = [f"{counts[each]:,} {words}" for each, words in names.items() if counts[each]]
-    parts += [f"{waiting:,} still running"] if waiting else []
-    total = plural(len(tasks), "task")
     if waiting == len(tasks):
-        return f"No verdict yet on {total}." if waiting else "No task was tried."
-    return f"{total}: {', '.join(parts)}."
-
-
-# In the order of the sentence: with skills, without, then the checks of the task itself.
-_SOLVED_IN = ("reference", "no_skill", "no_corpus", "with_corpus", "solution", "untouched", "trap")
-
-
-def say_solved(tasks: Sequence[TaskVerdict]) -> str:
-    """Return how many of the tasks that each check judged are solved in it; "" before the first."""
-    parts: list[str] = []
-    for name in _SOLVED_IN:
-        kept = [each.kept for task in tasks for each in task.checks if each.name == name and each.kept is not None]
-        if kept:
-            unit = "" if parts else " tasks solved" if len(kept) > 1 else " task solved"
-            solved = kept.count(name in ("reference", "solution"))  # the other rules are broken by a solved task
-            parts.append(f"{solved:,} of {len(kept):,}{unit} {CHECK_WORDS[name].tried}")
-    bare = next((each.rule for task in tasks for each in task.checks if each.name == "no_skill" and each.trials), None)
-    # A few passes without a skill do not solve a task, and the sentence would seem to deny them.
-    means = f" Solved without a skill means that more than {bare.most} of {bare.runs} trials pass." if bare else ""
-    return f"{', '.join(parts)}.{means}" if parts else ""
+        return f"No verdict yet on {plural(len(tasks), 'task')}." if waiting else "No task was tried."
+    admitted, total = counts[Admission.ADMIT], plural(len(tasks), "task")
+    if admitted == len(tasks) > 1:
+        return f"All {total} are admitted."
+    others = {"rejected": counts[Admission.REJECT], "to look at": counts[Admission.LOOK] - waiting}
+    others["still running"] = waiting
+    parts = [f"{admitted or 'None'} of {total} {'is' if admitted < 2 else 'are'} admitted"]
+    parts += [f"{count:,} {words}" for words, count in others.items() if count]
+    return f"{', '.join(parts)}."
 
 
 def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
@@ -425,6 +431,7 @@ def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
     return [
         {
             "title": CHECK_WORDS[name].title,
+            "means": CHECK_WORDS[name].means,
             "condition": checks[0].condition,
             "rule": str(checks[0].rule),
             "trials": sum(each.trials for each in checks),

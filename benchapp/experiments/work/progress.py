@@ -25,11 +25,13 @@ from benchapp.experiments.work.worker_labels import Labels, labels_of, list_queu
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.metrics.amounts import render_at_least, render_at_most, render_left
+from benchapp.stats.metrics.amounts import render_at_most, render_left
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
 MOST_PACED = 50  # trials that give the pace
 FEW = 4  # of fewer durations, half and twice the median are used instead of the quartiles
+FIRST, ENOUGH = 0.1, 0.5  # of the trials done: the time left is known if its range is narrow, is known in any case
+WIDE = 2  # upper bound over lower bound of a range that is still wide
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
@@ -60,22 +62,20 @@ class WorkProgress(Shaped):
         return replace(self, passed=0, scored=0, hides_results=True)
 
     @property
-    def is_early(self) -> bool:
-        """Is the estimate of the time left a lower bound? Few trials are done, and setup and authors are not in it."""
-        return self.done * 10 < self.total and not self.drops_trials
-
-    @property
-    def bound_seconds(self) -> float | None:
-        """Return the least time left while it is early, else the most."""
-        return self.eta_low_seconds if self.is_early else self.eta_high_seconds
+    def most_seconds(self) -> float | None:
+        """Return the most time left. None until a tenth of the trials is done, and until half is while the range is
+        wide: before that the estimate still swings."""
+        low, high = self.eta_low_seconds, self.eta_high_seconds
+        if low is None or high is None or self.drops_trials:
+            return high
+        share = self.done / self.total
+        return high if share >= ENOUGH or (share >= FIRST and high <= WIDE * low) else None
 
     @property
     def time_left(self) -> str:
         """Return the time left in words, as a range or a bound; "" if unknown."""
-        if self.eta_low_seconds is None or self.eta_high_seconds is None:
+        if self.most_seconds is None or self.eta_low_seconds is None or self.eta_high_seconds is None:
             return ""
-        if self.is_early:
-            return render_at_least(self.eta_low_seconds)
         if self.drops_trials:
             return render_at_most(self.eta_high_seconds)
         return render_left(self.eta_low_seconds, self.eta_high_seconds)

@@ -72,11 +72,6 @@ def render_left(low: float, high: float) -> str:
     return f"about {first.split()[0] if alike else first} to {last}"
 
 
-def render_at_least(seconds: float) -> str:
-    """Format a lower bound: 1,310 -> "at least 20 min"."""
-    return f"at least {render_rough_duration(max(1, _round_down(seconds)))}"
-
-
 def render_at_most(seconds: float) -> str:
     """Format an upper bound: 1,310 -> "at most 25 min"."""
     return "less than a minute" if seconds <= MINUTE else f"at most {render_rough_duration(-_round_down(-seconds))}"

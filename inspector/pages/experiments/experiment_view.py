@@ -30,7 +30,7 @@ from benchapp.experiments.library_probes import (
     preview_skills,
 )
 from benchapp.experiments.probe_results import read_results
-from benchapp.experiments.qualification import read_verdicts, say_solved, say_verdicts, sum_up_checks
+from benchapp.experiments.qualification import read_verdicts, say_verdicts, sum_up_checks
 from benchapp.experiments.work.progress import progress_of
 from benchapp.judges.judging_orders import JudgingWish, order_judging, progress_of_judging
 from benchapp.models import Episode, Experiment, Judging, JudgingOrder, Probe, Run, Trial, User
@@ -139,7 +139,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "facets": [facet for facet in facets_of(sheet.comparison.choices, experiment) if facet.axis in AXES_CHOSEN],
         "papers": PAPERS,
         "qualified": say_verdicts(verdicts) if verdicts else "",
-        "solved": say_solved(verdicts),
         "checks": sum_up_checks(verdicts),
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, experiment) if data["is_probe"] else {"title": experiment.name, "is_probe": False}),

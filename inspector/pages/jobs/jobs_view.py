@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -279,16 +279,16 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "queued": crew.queued,
         "unserved": [{"experiment": each, "worker_labels": labels} for each, labels in unserved],
     }
-    drawn, last = waiting[:MOST_DRAWN], None
+    drawn, last, opened = waiting[:MOST_DRAWN], None, request.GET.get("open", "")
     if as_json:
         timelines = {}
     elif drawn or not ended:
         progress = {row.experiment.pk: row.progress for row in drawn}
-        timelines = draw_timelines([row.experiment for row in drawn], access, progress)
+        timelines = draw_timelines([row.experiment for row in drawn], access, progress, opened)
     else:  # nothing runs: what ended last is drawn up to its end
         end = ended[0].experiment.finished_at
         is_recent = end is not None and end > now - SHOWN_FOR
-        timelines = draw_timelines([ended[0].experiment], access, {}) if is_recent else {}
+        timelines = draw_timelines([ended[0].experiment], access, {}, opened) if is_recent else {}
         last = ended[0] if timelines else None
     paused = {row.experiment.public_id: row.experiment.pk for row in drawn if row.experiment.status == Progress.PAUSED}
     acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
@@ -296,7 +296,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     alike: dict[object, list[Troubled]] = {}  # stopped for the same reason: drawn once, with the first one's traceback
     for row in needing:
         alike.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
-    running = sum(row.experiment.status == Progress.RUNNING for row in waiting)
+    statuses = Counter(row.experiment.status for row in waiting)
     context = {
         "last": last,
         "last_drawn": timelines[last.experiment.pk] if last else None,
@@ -312,9 +312,9 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
         "publications": publications,
-        "running_total": running,
-        "rest_total": len(waiting) - running,
-        "all_paused": bool(waiting) and all(row.experiment.status == Progress.PAUSED for row in waiting),
+        "running_total": statuses[Progress.RUNNING],
+        "paused_total": statuses[Progress.PAUSED],
+        "waiting_total": len(waiting) - statuses[Progress.RUNNING] - statuses[Progress.PAUSED],
         "outages": outages,
         "unserved": unserved,
         "finished": ended[1:] if last else ended,

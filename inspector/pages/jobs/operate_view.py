@@ -18,7 +18,6 @@ from benchapp.experiments.qualification import (
     name_check,
     read_verdicts,
     say_result,
-    say_solved,
     say_verdicts,
 )
 from benchapp.experiments.work import advance, budgets, operations
@@ -135,7 +134,6 @@ def _show(
         "to_go": target.trials.exclude(CLOSED).count() if isinstance(target, Episode) else 0,
         "is_qualification": is_qualification,
         "verdict": say_verdicts(verdicts).removesuffix(".") if verdicts and not experiment.is_open else "",
-        "solved": say_solved(verdicts),
         "check": name_check(runs[0].condition) if not isinstance(target, Experiment) else "",
         "result": say_result(runs[0].condition, done.passed, done.scored) if done else "",
         "is_ours": experiment.origin == Experiment.Origin.RUN,
@@ -148,6 +146,9 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "passes": _count_passes(target, progress),
+        "failed": progress.scored - progress.passed
+        if isinstance(target, Experiment) and progress and not is_qualification
+        else 0,
         "budget": budget,
         "single": False,
         "places": [],

@@ -1,12 +1,13 @@
-"""Experiments over time: a row per episode, a block per trial and, while they run,
-now and when each is expected to end."""
+"""Experiments over time: a row per episode, or per condition if there are many, a block per trial and, while they
+run, now and when each is expected to end."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import ceil, floor
 
 from django.db.models import Count, Q
 from django.urls import reverse
@@ -16,88 +17,99 @@ from django.utils.safestring import SafeString
 
 from benchapp.experiments.qualification import name_check, say_result
 from benchapp.experiments.work.progress import CLOSED, WorkProgress
-from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record.visible import visible
 from benchapp.review.blinding import ReviewAccess
 from inspector.web.text.formats import status_word
 from runner.protocols.qualification import CONDITIONS, MUST_PASS
 
-MOST_EPISODES = 24  # rows of one experiment
+MOST_ROWS = 24  # of one experiment; with more episodes each condition has one row
+MOST_EPISODES = 500  # of one experiment
 MOST_TRIALS = 1_000  # blocks of all rows of one
 LEAST_WIDTH = 0.35  # percent: a trial of a second is still to be seen and clicked
-LEAST_GAP = 18  # percent between a tick and "now", so that their words do not overlap on a phone
+LEAST_GAP, PHONE_GAP = 9, 18  # percent between two words of the axis
+MOST_TICKS = 6
+TICK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200)  # seconds
+DAY = 86_400
 HEIGHT = 20  # px
 NO_TRIAL = (0, 0, 0, 0, 0)  # total, closed, passed, scored, hidden
 KINDS = {True: "passed", False: "failed", None: "unscored"}
 KINDS_INVERTED = {"passed": "failed", "failed": "passed"}
 
 
+def _head(run: Run) -> tuple[str, ...]:
+    return run.condition, run.agent_model, run.author_model, run.harness
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left. `hidden`: trials with a
-    verdict that this reader may not see yet; they are in neither `passed` nor `scored`. `state`: the status, if
-    somebody stopped it or must act; the blocks show the rest. `reason`: why it stopped or failed last, if the page
-    loads that (`in_lines`). `head`: what its run has in common with its replicates: they share one condition in the
-    table."""
+    """One episode, or all of a condition. `drawn`: the trials so far and the time they are expected to take. `to_go`:
+    trials left. `hidden`: trials with a verdict that this reader may not see yet; they are in neither `passed` nor
+    `scored`. `fold`: "closed" or "open" if it is the row of a condition."""
 
-    def __init__(self, episode: Episode, drawn: SafeString, counts: Sequence[int]) -> None:
-        self.episode, self.drawn, run, status = episode, drawn, episode.run, episode.status
-        total, closed, self.passed, self.scored, self.hidden = counts
-        self.to_go = total - closed
-        shown = (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED)
-        self.state, self.reason = status if status in shown else "", getattr(episode, "reason", "")
-        self.head = run.condition, run.agent_model, run.author_model, run.harness
-        self.check, self.result = name_check(run.condition), say_result(run.condition, self.passed, self.scored)
+    episodes: list[Episode]
+    drawn: SafeString
+    passed: int
+    scored: int
+    to_go: int
+    hidden: int
+    fold: str
+
+    @property
+    def episode(self) -> Episode:
+        return self.episodes[0]
+
+    @property
+    def states(self) -> list[tuple[str, int]]:
+        """Count the episodes that somebody stopped or must act on; the blocks show the rest."""
+        found = Counter(each.status for each in self.episodes)
+        stopped = (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED)
+        return [(status, found[status]) for status in stopped if found[status]]
+
+    @property
+    def reason(self) -> str:
+        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
+        return getattr(self.episode, "reason", "")
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Return what its run has in common with its replicates: they share one condition in the table."""
+        return _head(self.episode.run)
+
+    @property
+    def check(self) -> str:
+        return name_check(self.episode.run.condition)
+
+    @property
+    def result(self) -> str:
+        return say_result(self.episode.run.condition, self.passed, self.scored)
 
 
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """A row per episode. `counted`, `attempts`: of each, by its key.
+    """`ticks`: place in percent, anchor of the word, the word, and whether a phone has room for it. `now`: its place,
+    "" if nothing runs. `anchor`: of the word at `now`. `has_more`: trials are left to run. `is_expected`: the time left
+    is known and drawn. `left_out`: episodes in no row. `hidden_by`: the queue that hides trials from this reader.
+    `is_paused`: the whole job is; its rows need not say so."""
 
-    `ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`.
-    `has_more`: trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`:
-    episodes without a row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is;
-    its rows need not say so."""
-
-    def __init__(
-        self,
-        job: Experiment | Run,
-        episodes: Sequence[Episode],
-        counted: Mapping[int, Sequence[int]],
-        attempts: Mapping[int, Sequence[Attempt]],
-        progress: WorkProgress | None,
-        access: ReviewAccess,
-        left_out: int = 0,
-    ) -> None:
-        drawn = [each for episode in episodes for each in attempts[episode.pk]]
-        now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
-        if stopped:  # its end
-            now = max((each.finished_at for each in drawn if each.finished_at), default=now)
-        start = min((each.started_at for each in drawn if each.started_at), default=now)
-        ends = _expect_ends(episodes, counted, now, progress.bound_seconds if progress else None)
-        latest = max([now, *ends.values()])
-        end = latest if stopped else latest + (latest - start) * 0.02
-        axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
-        self.rows = []
-        for each in episodes:
-            drawing = axis.draw(attempts[each.pk], ends.get(each.pk), each.run.condition)
-            self.rows.append(EpisodeRow(each, drawing, counted.get(each.pk, NO_TRIAL)))
-        here = axis.place(now)
-        ticks = [each for each in sorted({start, latest}) if stopped or abs(axis.place(each) - here) > LEAST_GAP]
-        self.ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in ticks]
-        self.now = "" if stopped else f"{here:.1f}%"
-        self.anchor = "start" if here < LEAST_GAP / 2 else "end" if here > 100 - LEAST_GAP / 2 else "middle"
-        self.has_more = job.status not in (Progress.DONE, Progress.CANCELLED)
-        self.bound = "" if not ends or not progress else "least" if progress.is_early else "most"
-        self.left_out = left_out
-        self.is_paused = job.status == Progress.PAUSED
-        hiding = [row.episode for row in self.rows if row.hidden]
-        closed_trials = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
-        queues = (access.closing_trial(each.task_id, each.episode.key) for each in closed_trials)
-        self.hidden_by = next(queues, None)
+    rows: list[EpisodeRow]
+    ticks: list[tuple[str, str, str, bool]]
+    now: str
+    anchor: str
+    has_more: bool
+    is_expected: bool
+    left_out: int
+    hidden_by: Queue | None
+    is_paused: bool
 
     @property
     def has_replicates(self) -> bool:
-        return len({row.episode.run.replicate for row in self.rows}) > 1
+        return len({row.episode.run.replicate for row in self.rows if not row.fold}) > 1
+
+    @property
+    def is_folded(self) -> bool:
+        return any(row.fold for row in self.rows)
 
     @property
     def is_qualification(self) -> bool:
@@ -105,7 +117,7 @@ class Timeline:
 
     @property
     def hidden(self) -> int:
-        return sum(row.hidden for row in self.rows)
+        return sum(row.hidden for row in self.rows if row.fold != "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,50 +133,42 @@ class _Axis:
         """Return a time's place in percent of the width."""
         return 100 * (moment - self.start) / (self.end - self.start)
 
-    def draw(self, attempts: Sequence[Attempt], end: datetime | None, condition: str) -> SafeString:
-        """Draw the trials of an episode. Where the condition says which verdict each must get, that is drawn as passed;
-        where only the count decides, one failed trial breaks no rule."""
-        must_pass = MUST_PASS.get(condition)
-        counts = " counts" if condition in CONDITIONS and condition not in MUST_PASS else ""
-        here = self.place(self.now)
-        parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
-        if end:
-            parts.append(
-                f'<line class="expected" x1="{here:.2f}%" x2="{self.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
-            )
-        for attempt in reversed(attempts):
-            if attempt.started_at is None:
-                continue
-            left, right = self.place(attempt.started_at), self.place(attempt.finished_at or self.now)
-            kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
-            words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
-            if must_pass is False and kind in KINDS_INVERTED:
-                words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
-            top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
-            parts.append(
-                f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{counts}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
-                f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
-            )
-        if not self.stopped:
-            parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
-        return SafeString(
-            f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
-        )
+    def list_ticks(self, latest: datetime) -> Iterator[tuple[datetime, str]]:
+        """Return the start, the end and the round times between them. Earlier ones get room for their word first."""
+        first, last = self.start.timestamp(), latest.timestamp()
+        span = last - first
+        step = next((each for each in TICK_STEPS if span / each <= MOST_TICKS), DAY * ceil(span / MOST_TICKS / DAY))
+        form = "%H:%M:%S" if step < 60 else "%H:%M" if step < DAY else "%-d %b"
+        rounds = range(ceil(first / step), floor(last / step) + 1)
+        for moment in (self.start, latest, *(datetime.fromtimestamp(each * step, UTC) for each in rounds)):
+            yield moment, moment.strftime(form)
 
 
 def draw_timelines(
-    experiments: Sequence[Experiment], access: ReviewAccess, progress: Mapping[int, WorkProgress | None]
+    experiments: Sequence[Experiment],
+    access: ReviewAccess,
+    progress: Mapping[int, WorkProgress | None],
+    opened: str = "",
 ) -> dict[int, Timeline]:
     """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run.
-    Four queries. Running episodes come before those that wait or ended."""
+    `opened`: the condition whose episodes have rows although there are many. Four queries."""
     episodes, left_out = _choose_episodes(experiments)
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
     found = {}
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
         if any(attempts[each.pk] or counted.get(each.pk, NO_TRIAL)[-1] for each in own):
-            known = progress.get(experiment.pk)
-            found[experiment.pk] = Timeline(experiment, own, counted, attempts, known, access, left_out[experiment.pk])
+            groups: list[tuple[list[Episode], str]] = [([each], "") for each in own]
+            if len(own) > MOST_ROWS:
+                groups, alike = [], defaultdict[tuple[str, ...], list[Episode]](list)
+                for each in own:
+                    alike[_head(each.run)].append(each)
+                for same in alike.values():
+                    is_open = same[0].run.condition == opened
+                    groups.append((same, "open" if is_open else "closed"))
+                    groups += [([each], "") for each in same if is_open]
+            shown = _draw_timeline(experiment, groups, counted, attempts, progress.get(experiment.pk), access)
+            found[experiment.pk] = replace(shown, left_out=left_out[experiment.pk])
     return found
 
 
@@ -173,7 +177,7 @@ def draw_timeline(
 ) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
-    return Timeline(job, episodes, counted, attempts, progress, access)
+    return _draw_timeline(job, [([each], "") for each in episodes], counted, attempts, progress, access)
 
 
 def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
@@ -215,7 +219,8 @@ def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> default
 
 
 def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], Counter[int]]:
-    """Return the episodes that get a row, in the order of the runs, and how many of each experiment get none."""
+    """Return the episodes that are drawn, in the order of the runs, and how many of each experiment are not. Running
+    ones come before those that wait or ended."""
     order = {status: place for place, status in enumerate(("running", "waiting", "blocked", "paused"))}
     states = Episode.objects.filter(run__experiment__in=experiments).values_list("pk", "status", "run__experiment")
     chosen: defaultdict[int, list[int]] = defaultdict(list)
@@ -228,6 +233,72 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
     keys = [pk for rows in chosen.values() for pk in rows]
     rows = Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")
     return list(rows.defer("run__setup", "blocked_reason", "last_failure")), left_out
+
+
+def _draw_timeline(
+    job: Experiment | Run,
+    groups: Sequence[tuple[list[Episode], str]],
+    counted: Mapping[int, Sequence[int]],
+    attempts: Mapping[int, Sequence[Attempt]],
+    progress: WorkProgress | None,
+    access: ReviewAccess,
+) -> Timeline:
+    """Draw a row for each group of episodes: one episode, or a condition and how it is folded."""
+    episodes = list({each.pk: each for group, _ in groups for each in group}.values())
+    drawn = [each for episode in episodes for each in attempts[episode.pk]]
+    now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
+    if stopped:
+        now = max((each.finished_at for each in drawn if each.finished_at), default=now)
+    start = min((each.started_at for each in drawn if each.started_at), default=now)
+    ends = _expect_ends(episodes, counted, now, progress.most_seconds if progress else None)
+    latest = max([now, *ends.values()])
+    end = latest if stopped else latest + (latest - start) * 0.02
+    axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
+    rows = []
+    for group, fold in groups:
+        condition = group[0].run.condition
+        must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
+        blocks = [each for episode in group for each in attempts[episode.pk]]
+        if fold:  # the low ones are drawn last, in front of the others
+            blocks.sort(key=lambda each: each.trial.success is not False)
+        expected = max((ends[each.pk] for each in group if each.pk in ends), default=None)
+        total, closed, passed, scored, hidden = map(
+            sum, zip(*(counted.get(each.pk, NO_TRIAL) for each in group), strict=True)
+        )
+        drawing = _draw(axis, blocks, expected, must_pass, counts)
+        rows.append(EpisodeRow(group, drawing, passed, scored, total - closed, hidden, fold))
+    here = axis.place(now)
+    words = [] if stopped else [here]
+    ticks = []
+    for moment, word in axis.list_ticks(latest):
+        at = axis.place(moment)
+        room = min((abs(at - each) for each in words), default=100)
+        if room >= LEAST_GAP:
+            words.append(at)
+            by = "by " if ends and moment == latest else ""
+            ticks.append((f"{at:.1f}%", _anchor(at), by + word, room < PHONE_GAP))
+    return Timeline(
+        rows,
+        ticks,
+        now="" if stopped else f"{here:.1f}%",
+        anchor=_anchor(here),
+        has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
+        is_expected=bool(ends),
+        left_out=0,
+        hidden_by=_find_hiding([each for row in rows if row.hidden for each in row.episodes], access),
+        is_paused=job.status == Progress.PAUSED,
+    )
+
+
+def _anchor(place: float) -> str:
+    """Return where a word is held so that it stays inside the axis."""
+    return "start" if place < PHONE_GAP / 2 else "end" if place > 100 - PHONE_GAP / 2 else "middle"
+
+
+def _find_hiding(episodes: Sequence[Episode], access: ReviewAccess) -> Queue | None:
+    """Return a queue that hides trials of these episodes."""
+    hidden = access.closed_trials().filter(episode__in=episodes) if episodes else ()
+    return next((access.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
 
 
 def _expect_ends(
@@ -244,3 +315,34 @@ def _expect_ends(
     if not left or not to_go:
         return {}
     return {pk: now + timedelta(seconds=left * count / max(to_go.values())) for pk, count in to_go.items()}
+
+
+def _draw(
+    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, must_pass: bool | None, counts: bool
+) -> SafeString:
+    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial
+    must get otherwise; it is drawn as passed."""
+    here = axis.place(axis.now)
+    parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
+    if end:
+        parts.append(
+            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
+        )
+    for attempt in reversed(attempts):
+        if attempt.started_at is None:
+            continue
+        left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or axis.now)
+        kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
+        words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
+        if must_pass is False and kind in KINDS_INVERTED:
+            words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
+        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
+        parts.append(
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
+            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
+        )
+    if not axis.stopped:
+        parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
+    return SafeString(
+        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
+    )

@@ -30,7 +30,6 @@ from benchapp.experiments.qualification import (
     judge_by_verdict,
     list_qualifications,
     read_verdicts,
-    say_solved,
     say_verdicts,
     summarise_fit,
 )
@@ -54,6 +53,7 @@ from runner.suites import SUITES
 # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
 SHIPPED = "qualification.json"
 TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
+UNJUDGED = (Fit.UNKNOWN, Fit.HIDDEN)
 BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
 MOST_SQUARES = 12  # of one cell; more trials are a count
@@ -119,26 +119,27 @@ class SuiteQualification(Shaped):
         self.asked = next((f"{run.harness} with {run.agent_model}" for run in runs if run.agent_model), "")
         self.stand_ins = join_stand_ins(run for run in runs if run.agent_model or not self.asked)
         self.measured_at = experiment.finished_at or experiment.created_at
-        self.counts, self.sentence, self.solved = count_admissions(tasks), say_verdicts(tasks), say_solved(tasks)
+        self.counts, self.sentence = count_admissions(tasks), say_verdicts(tasks)
         self.has_costs = any(each.cost_usd for each in tasks)
         every = [check for each in tasks for check in each.checks]
         self.total = sum(check.trials for check in every)
         self.done = self.total - sum(check.open for check in every)
         # While it runs, the total falls with each task that is decided.
         bound = "at most " if experiment.is_open and self.done < self.total else ""
-        self.trials_done = f"{self.done:,} of {bound}{self.total:,} trials done"
-        found = {check.name: check.rule for check in every}
-        names = [name for name in CHECK_WORDS if name in found]
-        self.heads = [CHECK_WORDS[name].title for name in names]
-        self.rules = list(zip(self.heads, (found[name] for name in names), strict=True))
-        self.rows: list[tuple[TaskVerdict, str, list[TaskCheck | None]]] = []
-        for each in tasks:
-            # While runs are to come, only tasks whose verdict they cannot change.
-            if each.admission is not Admission.LOOK or not experiment.is_open:
-                checks = {check.name: check for check in each.checks}
-                self.rows.append((each, TONES[each.admission], [checks.get(name) for name in names]))
-        verdicts = f"{len(self.rows):,} of {len(tasks):,} tasks judged" if self.rows else "no verdict yet"
-        self.progress = f"{self.trials_done}, {verdicts}"
+        self.trials_done = f"{self.done:,} of {bound}{self.total:,} trials are done"
+        rules = {check.name: check.rule for check in every}
+        self.checks = [name for name in CHECK_WORDS if name in rules]
+        self.rules = [(CHECK_WORDS[name].title, rules[name]) for name in self.checks]
+        self.heads = [(CHECK_WORDS[name].title, CHECK_WORDS[name].means, str(rules[name])) for name in self.checks]
+        # While runs are to come, only tasks whose verdict they cannot change.
+        judged = [each for each in tasks if each.admission is not Admission.LOOK or not experiment.is_open]
+        self.rows = [(each, TONES[each.admission], self.row_of(each.key)) for each in judged]
+        self.progress = f"{self.trials_done}, {len(judged):,} of {len(tasks):,} tasks judged"
+
+    def row_of(self, task: str) -> list[TaskCheck | None]:
+        """Return the checks of a task below `heads`."""
+        found = {check.name: check for each in self.tasks if each.key == task for check in each.checks}
+        return [found.get(name) for name in self.checks]
 
     @property
     def chances(self) -> list[tuple[str, str, list[str]]]:
@@ -254,7 +255,11 @@ class TaskMatrix(Shaped):
         return [condition for condition in self.conditions if condition in seen]
 
     def row_of(self, task: SuiteTask) -> list[MatrixCell | None]:
-        return [self.cells.get(task.key, {}).get(condition) for condition in self.shown]
+        """Return the cells below `shown`; none if this reader may see no trial of the task."""
+        row = self.cells.get(task.key, {})
+        if row and not any(cell.url for cell in row.values()):
+            return []
+        return [row.get(condition) for condition in self.shown]
 
 
 def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[TaskMatrix, list[str]]:
@@ -317,7 +322,7 @@ def judge_tasks(
     """Set the fit of each task: by its qualification in this state, or by the verdicts that came along, or by trials.
     A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
-    is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
+    is_judged = bool(shipped) or any(each.fit not in UNJUDGED for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
         fits = {
             each.key: judge_by_verdict(
@@ -355,9 +360,10 @@ def _judge_bundled(key: str) -> dict[str, TaskFit]:
 
 def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, str]:
     """Return, by key of a suite, what its page says about its fit without a qualification made here; empty where no
-    task is judged. `sizes`: number of tasks by key. One query."""
-    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(pk__in=access.closed_trials())
-    counted = trials.exclude(phase=Phase.REPLAY).order_by("-episode__run__experiment__created_at")
+    task is judged. `sizes`: number of tasks by key. One query, and another one for readers who review blind."""
+    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(phase=Phase.REPLAY)
+    closed = access.closed_trials()
+    counted = trials.exclude(pk__in=closed).order_by("-episode__run__experiment__created_at")
     by = ("task__suite__key", "episode__run__experiment", "task__key", "episode__run__condition")
     cells: dict[str, dict[int, dict[str, dict[str, MatrixCell]]]] = {}
     for each in counted.values(*by, "episode__run__experiment__created_at").annotate(**TALLY):
@@ -365,6 +371,10 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
         rate = Rate(each["passed"], each["scored"], each["planned"])
         row = cells.setdefault(suite, {}).setdefault(experiment, {}).setdefault(task, {})
         row[condition] = MatrixCell(condition, rate, "")
+    hidden = trials.none() if access.hides_nothing else trials.filter(pk__in=closed).order_by()
+    for suite, experiment, key, task, episode in hidden.values_list(*by[:3], "task", "episode__key").distinct():
+        row = cells.setdefault(suite, {}).setdefault(experiment, {}).setdefault(key, {})
+        row["hidden"] = MatrixCell("hidden", Rate(), "", access.closing_trial(task, episode))
     found = {}
     for key, size in sizes.items():
         fits = _judge_bundled(key) if key in SUITES else {}
@@ -372,7 +382,7 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
             by_experiment = [{task: _judge_row(row) for task, row in of.items()} for of in cells.get(key, {}).values()]
             # As the suite's page: the newest of those that judge most tasks.
             fits = max(
-                by_experiment, key=lambda fits: sum(fit.fit is not Fit.UNKNOWN for fit in fits.values()), default={}
+                by_experiment, key=lambda fits: sum(fit.fit not in UNJUDGED for fit in fits.values()), default={}
             )
         unknown = [TaskFit()] * (size - len(fits))
         found[key] = summarise_fit([*fits.values(), *unknown])[0]
@@ -381,7 +391,7 @@ def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, st
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
     if any(cell.hidden_by for cell in cells.values()):
-        return TaskFit()
+        return TaskFit(Fit.HIDDEN)
     alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
     skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
     return judge_by_trials(alone, sum(skilled, Rate()))

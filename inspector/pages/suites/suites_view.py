@@ -110,13 +110,14 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     for part in composed if "within" in asked and by != within else ():
         parts.setdefault(part["outer"], []).append(part)
     families = {each.name: each for each in view.families} if by == "family" else {}
+    checked = qualification if qualification and qualification.is_of_this_state else None
     groups = [
         (
             value,
             family := families.get(value),
             family.description.removeprefix(value).strip(" ()") if family else "",  # some begin with the name
             parts.get(value),
-            [(each, matrix.row_of(each)) for each in tasks],
+            [(each, matrix.row_of(each), checked.row_of(each.key) if checked else ()) for each in tasks],
         )
         for value, tasks in listed
     ]
@@ -155,10 +156,11 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "may_launch": read is not None,
         "families_by": row.families_by.get("by", "") if row else "",
         "may_regroup": view.format == "harbor" and view.attributes,
-        "columns": len(matrix.shown) + 1 + has_tests + has_fit,
+        "checked": checked,
+        "columns": len(matrix.shown) + 1 + has_tests + has_fit + (len(checked.checks) if checked else 0),
+        "columns_of_results": len(matrix.shown) + has_fit,
         "running": running,
         "running_check": name_check(running.attempt.trial.episode.run.condition) if running else "",
-        "is_bare": is_qualifying and not (matrix.shown or has_tests or has_fit),
         "rates": RATES,
         "another": another,
         "shipped": shipped,

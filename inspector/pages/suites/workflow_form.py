@@ -30,11 +30,11 @@ from runner.suites.workflows.workflow import (
 )
 from runner.suites.workflows.workflow_comparison import common_part
 
-WIDTHS = (250, 160)  # pixels of a step: alone in its row, and next to others
+WIDTHS = (320, 160)  # pixels of a step: alone in its row, and next to others
 HEIGHTS = (32, 54)  # pixels of each step: where none says what it is in a task, and where some do
 ACROSS, DOWN = 12, 24  # between steps
 LANE = 13  # pixels between lanes next to the steps
-PADDING, CHARACTER = 9, 5.8  # pixels: on both sides of a step's text, and of one character of its grounding
+PADDING, CHARACTER = 9, 6  # pixels: on both sides of a step's text, and of one character of its grounding
 
 Edge = tuple[str, str]
 BIG = 2**31 - 1

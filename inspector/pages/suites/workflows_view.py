@@ -48,7 +48,7 @@ from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
 from inspector.web.subject import review_access
 from runner.base.errors import SuiteProblems
-from runner.base.text import parse_id
+from runner.base.text import parse_id, plural
 from runner.suites.documents import MAX_BYTES
 from runner.suites.workflows.workflow import MOST, VARIATIONS, Workflow, to_plain
 from runner.suites.workflows.workflow_comparison import (
@@ -130,20 +130,24 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
             return HttpResponseRedirect(request.path)
     families = list_families(view, user_of(request))
     data = {"key": view.key, "name": view.name, "families": families, "problems": problems}
-    rows = [row for family in families for row in family.rows]
-    drafts = [row for row in rows if row.may_draw and row.seen.own]
     context = {
         "section": "suites",
         "max_kib": MAX_BYTES // 1024,
         "settled_total": sum(family.settled_total for family in families),
-        "tasks_total": len(rows),
+        "tasks_total": sum(len(family.rows) for family in families),
         "begun": [family for family in families if family.is_begun],
         "untouched": [family for family in families if not family.is_begun],
-        "next_row": next((row for row in (*drafts, *rows) if row.may_draw), None),
+        "next_row": _find_next(families),
         "places": PLACES,
     }
     status = 400 if problems else 200
     return render_page(request, "suites/workflows.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _find_next(families: list[WorkflowFamily]) -> WorkflowRow | None:
+    """Return a task that this person may draw, first one with a draft of theirs."""
+    rows = [row for family in families for row in family.rows if row.may_draw]
+    return min(rows, key=lambda row: row.seen.own is None, default=None)
 
 
 def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
@@ -313,8 +317,25 @@ def _page(
         "settles": settles,
         "faults": problems or [],
         "settled_svg": draw_workflow(seen.settled.workflow, "Settled workflow") if seen.settled else "",
+        "difference": _say_difference(seen),
         "may_settle": not settles and not seen.explain_barred(user),
         "may_screen": seen.may_screen(user),
+        "to_screen": seen.may_screen(user) and seen.own is not None and seen.own.finds_consistent is None,
+        "next_row": _find_next(list_families(view, user)) if seen.own and barred and not settles else None,
     }
     status = 400 if problems and not read_htmx(request) else 200
     return render_page(request, "suites/workflow.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _say_difference(seen: SeenWorkflows) -> str:
+    """Say how far the two workflows differ; empty while there are fewer."""
+    if seen.agreement is None:
+        return ""
+    one, other = (each.workflow for each in seen.compared)
+    steps = max(len(one.steps), len(other.steps))
+    if differing := steps - len(seen.agreement.pairs):
+        return f"the two workflows differ in {differing} of {steps} steps"
+    if seen.agreement.is_same:
+        return f"both drew the same {steps} steps"
+    edges = len(one.edges) + len(other.edges) - 2 * len(seen.agreement.shared)
+    return f"the two workflows have the same {steps} steps and differ in {plural(edges, 'dependency', 'dependencies')}"

@@ -176,7 +176,9 @@ def test_the_bounds_of_the_time_left_come_from_the_spread_of_the_durations() -> 
         make_trial(episode, finished=False)
     found = progress_of([episode.run], 1)[episode.run.pk]
     assert (found.eta_low_seconds, found.eta_seconds, found.eta_high_seconds) == (1200.0, 2400.0, 4800.0)
-    assert found.time_left == "about 20 min to 1 h 30 min"
-    assert replace(found, total=1_000).time_left == "at least 20 min"
+    assert found.time_left == ""  # a third is done and the range is wide
+    assert replace(found, total=10).time_left == "about 20 min to 1 h 30 min"
+    assert replace(found, eta_high_seconds=2000).time_left == "about 20 to 35 min"
+    assert replace(found, total=1_000, eta_high_seconds=2000).time_left == ""
     assert replace(found, total=1_000, drops_trials=True).time_left == "at most 1 h 30 min"
     assert WorkProgress().time_left == ""

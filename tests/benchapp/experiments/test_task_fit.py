@@ -49,3 +49,6 @@ def test_the_answer_counts_what_is_fit_and_the_line_below_it_what_is_not() -> No
     )
     assert summarise_fit([TaskFit(Fit.EASY)])[0] == "None of 1 task can show whether skills help."
     assert summarise_fit([TaskFit()]) == ("", "")
+    assert summarise_fit([TaskFit(kind) for kind in (Fit.FIT, Fit.EASY, Fit.HIDDEN)])[0] == (
+        "1 of the 2 tasks that you may see can show whether skills help; 1 is hidden until you finish."
+    )

@@ -14,8 +14,8 @@ from benchapp.experiments.work.call_queue import Outage
 from benchapp.experiments.work.progress import WorkerAtHand, Workforce
 from benchapp.models import Alert, Attempt, Blob, Episode, Experiment, ModelCall, Publication, Run, Trial
 from benchapp.record import live
-from inspector.pages.jobs import jobs_view
-from inspector.pages.jobs.timeline import MOST_EPISODES
+from inspector.pages.jobs import jobs_view, timeline
+from inspector.pages.jobs.timeline import MOST_ROWS
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue
@@ -166,7 +166,7 @@ def test_the_time_left_is_shared_by_the_workers(client: Client, monkeypatch: pyt
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER, WORKER, WORKER), 0))
     assert [row["progress"]["eta_seconds"] for row in client.get("/jobs.json").json()["open"]] == [1200.0, 1200.0]
     text = client.get("/jobs/").text
-    assert "about 10 to 40 min to go" in text
+    assert "1 of 3 trials are done, time left still unknown" in text  # it ranges from 10 to 40 minutes
     assert "2 jobs are running." in text  # and do not wait because no trial runs at this instant
 
 
@@ -191,6 +191,7 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client, monkey
     assert end == pytest.approx(3 * here, abs=3)  # two are left: at most twice ten minutes, as the sentence says
     assert "about 5 to 20 min to go" in text
     assert "the thin line is the most time left" in text
+    assert re.search(r'text-anchor="start">\d\d:\d\d</text>.*text-anchor="end">by \d\d:\d\d</text>', text)
     assert (">1 of 2<" in text, bool(re.search(r'data-name="to go">2</td>', text))) == (True, True)
 
 
@@ -210,13 +211,15 @@ def test_the_time_axis_of_what_ended_ends_with_its_last_trial(client: Client, ki
     assert ("To go" in text, "time left" in text) == (False, False)
 
 
-def test_a_forecast_is_a_lower_bound_until_a_tenth_is_done(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_forecast_is_drawn_until_a_tenth_is_done(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 0))
     episode = make_work()
     for number in range(11):
         trial = make_trial(episode, finished=not number)
         Trial.objects.filter(pk=trial.pk).update(duration_seconds=None if number else 60.0)
-    assert "1 of 11 trials are done, at least 5 min to go" in client.get("/jobs/").text
+    text = client.get("/jobs/").text
+    assert "1 of 11 trials are done, time left still unknown" in text
+    assert 'class="expected"' not in text
 
 
 def test_episodes_of_replicates_are_numbered_below_one_condition(client: Client) -> None:
@@ -264,9 +267,8 @@ def test_hidden_trials_are_in_no_count_and_their_queue_is_named(client: Client, 
     client.force_login(blind)
     page = client.get("/jobs/").text
     table = strip_tags(page.partition("Episodes with their trials over time")[2].partition("</section>")[0])
-    assert "1 hidden" in table
     assert "0 of 1" not in table
-    assert "1 trial is hidden until you finish Blind &lt;b&gt;." in table
+    assert "1 trial is not counted here and hidden until you finish Blind &lt;b&gt;." in table
 
 
 @pytest.mark.parametrize("status", ["running", "done"])
@@ -290,14 +292,32 @@ def test_a_sum_does_not_give_away_what_its_rows_hide(client: Client, settings: A
         assert [(each["passed"], each["scored"], each["hides_results"]) for each in sums] == [(0, 0, True)], address
 
 
-def test_many_episodes_are_bounded_and_the_running_ones_come_first(client: Client) -> None:
+def test_many_episodes_are_folded_into_a_row_per_condition(client: Client) -> None:
+    experiment = make_experiment(status="running")
+    for condition in ("no-skill", "raw-trajectory"):
+        run = make_run(experiment, status="running", condition=condition)
+        for number in range(MOST_ROWS):
+            trial = make_trial(make_episode(run, status="running", key=f"E{number}", title=f"E{number}"), success=True)
+            Attempt.objects.filter(trial=trial).update(started_at=timezone.now())
+    text = client.get("/jobs/").text
+    assert text.count('<svg class="timeline" ') == 2
+    assert (text.count('<rect class="passed"'), text.count("24 of 24")) == (48, 2)
+    opened = client.get("/jobs/?open=raw-trajectory").text
+    assert (opened.count('<svg class="timeline" '), opened.count(">E7</a>")) == (2 + MOST_ROWS, 1)
+    assert 'href="?" aria-expanded="true"' in opened
+
+
+def test_episodes_past_the_limit_are_counted_and_the_running_ones_come_first(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline, "MOST_EPISODES", 20)
     run = make_run(make_experiment(status="running"), status="running")
     for number in range(30):
         make_trial(make_episode(run, status="done" if number < 29 else "running", key=f"E{number}", title=f"E{number}"))
     text = client.get("/jobs/").text
-    assert text.count('<svg class="timeline" ') == MOST_EPISODES
+    assert text.count('<svg class="timeline" ') == 20
     assert ">E29</a>" in text
-    assert f"{30 - MOST_EPISODES} more episodes not drawn" in text
+    assert f'<a href="/jobs/experiment/{run.experiment.public_id}/">10 more episodes</a>' in text
 
 
 def test_it_lists_what_ended_lately_newest_first(client: Client) -> None:
@@ -415,7 +435,11 @@ def test_a_paused_job_says_who_paused_it_once(client: Client) -> None:
     assert "One job is paused" in text
     assert "Nothing needs you" not in text
     assert (text.count("paused by"), text.count(">paused<")) == (1, 0)
-    assert text.count("#reason-resume") == 1
+    assert text.count('/resume/"') == 1
+    make_work()
+    text = client.get("/jobs/").text
+    assert "What is paused continues only when somebody resumes it." in text
+    assert text.count('/pause/"') == 1
 
 
 def test_a_job_that_waits_is_not_counted_as_running(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -407,6 +407,9 @@ def test_a_job_that_ended_says_what_it_came_to_and_offers_to_run_it_again(client
     text = page(client, experiment)
     assert "1 of 1 trials passed." in text
     assert f'href="/launch/?from={experiment.public_id}">Run again' in text
+    assert "failed trial" not in text
+    make_trial(episode, success=False)
+    assert f'?experiment={experiment.public_id}&amp;outcome=failed">1 failed trial</a>' in page(client, experiment)
     assert "Actions" not in text.partition("<main")[2]
 
 

@@ -186,10 +186,12 @@ def test_hidden_trials_are_not_taken_for_untried_ones(client: Client, settings: 
             if hides and key == "E1-LS1-T1":
                 make_item(queue, trial=trial)
     client.force_login(blind)
-    table = client.get("/suites/starter/").text.partition('id="tasks"')[2]
-    before, _, table = table.partition("<table")
+    before, _, table = client.get("/suites/starter/").text.partition("<table")
     assert "Some trials are hidden until you finish" in before
-    assert table.partition("</table>")[0].count(">hidden<") == 2  # of the task, under both conditions
+    table = table.partition("</table>")[0]
+    assert table.count(">hidden until you finish<") == 1  # of the task, under both conditions and in its fit
+    fits = {each["key"]: each["fit"] for each in twin(client, "/suites/starter.json")["tasks"]}
+    assert (fits["E1-LS1-T1"], fits["E1-LS1-T2"]) == ("hidden", "unknown")
 
 
 def test_results_are_those_of_one_experiment(client: Client) -> None:

@@ -89,6 +89,7 @@ def test_a_workflow_is_drawn_step_by_step_and_handed_in(task: Task) -> None:
     assert TaskWorkflow.objects.get().workflow == CHAIN
     said = client.get(page_of(task)).text
     assert "You handed in your workflow" not in said  # it shows it instead
+    assert ">Draw the next</a>" in said
     assert '<form method="post" id="draw-form"' not in said
     assert "read; extract after read" in said
 
@@ -157,7 +158,9 @@ def test_neither_page_nor_twin_nor_file_tells_what_the_other_drew(task: Task) ->
 def test_after_both_handed_in_each_sees_the_other_and_how_far_they_agree(task: Task) -> None:
     (client, _), (other, _) = two_drew(task)
     said = client.get(page_of(task)).text
-    assert "steps <b>0.77</b>, edges <b>0.36</b>, graph <b>0.58</b>" in said
+    assert "the two workflows differ in 2 of 7 steps</h1>" in said
+    assert "steps <b>0.77</b>, dependencies (edges) <b>0.36</b>, both together (graph) <b>0.58</b>" in said
+    assert ("First say: are the two consistent" in said, ">Settle</a>" in said) == (True, False)
     found = twin(client, page_of(task))
     assert found["agreement"]["graph"] == pytest.approx(14 / 24)
     assert [each["alone"]["steps"] for each in found["drawn"]] == [["normalize"], ["b", "validate"]]
@@ -192,7 +195,7 @@ def test_an_annotator_does_not_settle_their_own(task: Task) -> None:
 def test_a_viewer_reads_and_changes_nothing(task: Task) -> None:
     two_drew(task)
     viewer, _ = login("viewer")
-    assert "graph <b>0.58</b>" in viewer.get(page_of(task)).text
+    assert "(graph) <b>0.58</b>" in viewer.get(page_of(task)).text
     assert viewer.post(page_of(task), fields(CHAIN, act="save")).status_code == 403
     assert viewer.post("/suites/set/workflows/").status_code == 403
 
@@ -259,7 +262,7 @@ def test_texts_of_strangers_are_escaped_in_the_drawing() -> None:
 
 
 def test_what_a_step_does_is_wrapped_before_it_is_cut() -> None:
-    words = "take the date of each invoice, its number and the name of the client out of every page"
+    words = "take the date of each invoice, its number, the name of the client and the sum to pay out of every page"
     svg = draw_workflow(Workflow((WorkflowStep("s1", "extract", words, ""),)), "t")
     first, second = re.findall(r'class="grounding"[^>]*>([^<]*)<', svg)
     assert words.startswith(f"{first} {second[:-1]}")

@@ -63,6 +63,12 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         twins.append({"kind": change.kind, **names, "labels_to_check": total})
         comparisons = list(_compare_codes(change, numbers))
         by_kind[change.kind].append({"change": change, "comparisons": comparisons, "to_check": queues, "total": total})
+    groups = []
+    for kind, (title, about) in CHANGES.items():
+        if of_kind := by_kind[kind]:
+            if kind in CHECKED and not uncounted and not any(each["to_check"] for each in of_kind):
+                about = "No review gave these codes, so there is nothing to check."
+            groups.append({"kind": kind, "title": title, "says": about, "changes": of_kind})
     data = {
         "codebook": found.codebook.name,
         "from": old.number if old else None,
@@ -74,14 +80,9 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "version": found,
         "old": old,
         "earlier": earlier,
-        "groups": [
-            {"kind": kind, "title": title, "says": about, "changes": by_kind[kind]}
-            for kind, (title, about) in CHANGES.items()
-            if by_kind[kind]
-        ],
+        "groups": groups,
         "to_check": to_check,
         "uncounted": uncounted,
-        "checked": CHECKED,
     }
     return render_page(request, "review/codebook_diff.html", data=data, context=context, as_json=as_json)
 
