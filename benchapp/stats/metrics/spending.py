@@ -72,6 +72,14 @@ class Spending(Shaped):
         return self.cost_usd is not None or self.estimated_usd is not None
 
     @property
+    def input_is_partial(self) -> bool:
+        return self.input_known < self.things and self.input_tokens is not None
+
+    @property
+    def output_is_partial(self) -> bool:
+        return self.output_known < self.things and self.output_tokens is not None
+
+    @property
     def is_partial(self) -> bool:
         return self.cost_counted < self.things and self.has_cost
 
