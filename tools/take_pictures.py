@@ -53,7 +53,8 @@ django.setup()
 from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, work_off  # noqa: E402  settings come first
 from benchapp.experiments.launch import experiment_id, launch  # noqa: E402
 from benchapp.experiments.library_probes import launch_rounds, list_learning_runs, preview_rounds  # noqa: E402
-from benchapp.imports.batch import import_paths, take_in_example  # noqa: E402
+from benchapp.imports.batch import import_paths  # noqa: E402
+from benchapp.imports.shipped_example import take_in_example  # noqa: E402
 from benchapp.models import Episode, Experiment, Trial  # noqa: E402
 from inspector.charts import CHARTS  # noqa: E402
 from inspector.pages.overview.tour import find_tour  # noqa: E402

@@ -2,8 +2,6 @@
 
 Every format is asked, in turn, what it claims below a path. A reader that fails costs no other one its folders; the
 failure is reported.
-
-Import the shipped example once. What a person deleted stays deleted, what exists stays unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -36,26 +33,12 @@ from benchapp.imports.reading.found_trials import FoundRow
 from benchapp.imports.reading.unread import ARCHIVES, NO_LOGS, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
 from benchapp.imports.tools import git_skills
-from benchapp.models import (
-    Activity,
-    Episode,
-    Experiment,
-    ImportBatch,
-    ImportedExperiment,
-    ImportProblem,
-    Run,
-    SkillUse,
-    Suite,
-    User,
-)
+from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.error_text import is_of_machine
-from benchapp.record.sets.suite_files import record_groups
 from benchapp.search.indexing import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
-from runner.suites import SUITES
-from skillglass.envelope import open_members
 
 if TYPE_CHECKING:
     from benchapp.archive.archive_import import TakenIn
@@ -80,12 +63,6 @@ OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
 Progress = Callable[[str, int, int, str], None]  # (experiment, done, total, path): of its trials and libraries
 REST_LEFT_OUT, NOT_CLAIMED = "the rest of it is left out", "not read as such"
 CLAIMED_DEPTH = 6  # how deep below the given folder to search for folders of these formats
-FOLDER: Path = settings.BASE_DIR / "examples" / "finished"
-NAMES = (  # a probe after its original
-    "example.tar.zst",
-    *("example-probe.tar.zst", "example-probe-control.tar.zst"),
-    *("example-line-probe.tar.zst", "example-line-probe-control.tar.zst"),
-)
 
 
 @dataclass(slots=True)
@@ -530,24 +507,3 @@ def _is_one(root: Root, entry: FolderEntry, module: ModuleType) -> bool:
         except OSError as error:
             root.report_unreadable(entry.path, error)
     return False
-
-
-def take_in_example(folder: Path = FOLDER) -> int:
-    """Return how many archives were imported now. An experiment that was ever here is skipped, even after a rebuild."""
-    paths = [folder / name for name in NAMES]
-    wanted = [path for path in paths if path.is_file() and not _was_here(path)]
-    if wanted:
-        import_paths(wanted)
-        for key in set(SUITES) & set(Suite.objects.values_list("key", flat=True)):
-            record_groups(key, None)  # the archives are older than groups of tasks
-    return len(wanted)
-
-
-def _was_here(path: Path) -> bool:
-    """Check the log of acts, which survives the sweep of what was deleted."""
-    from benchapp.archive.archive_import import read_manifest
-
-    with open_members(path) as members:
-        wanted = read_manifest(next(members, None)).experiment
-    deleted = Activity.objects.filter(verb="delete", target_kind="experiment", target_id=wanted)
-    return Experiment.objects.filter(public_id=wanted).exists() or deleted.exists()

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page
 
 from benchapp.experiments.example_experiment import EXAMPLE
 from benchapp.experiments.launch import experiment_id
-from benchapp.imports.batch import take_in_example
+from benchapp.imports.shipped_example import take_in_example
 from benchapp.models import Experiment, Run, Trial
 from inspector.publishing.site import publish
 from tests.browser.conftest import HEAR_VIOLATIONS

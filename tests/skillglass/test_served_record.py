@@ -17,7 +17,8 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 import skillglass
-from benchapp.imports.batch import FOLDER, import_paths
+from benchapp.imports.batch import import_paths
+from benchapp.imports.shipped_example import FOLDER
 from benchapp.models import User
 from benchapp.people.accounts import make_token
 from skillglass import ServedRecord, record_columns

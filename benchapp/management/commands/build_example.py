@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from benchapp.archive.archive_export import write_archive
 from benchapp.experiments.example_experiment import EXAMPLE, Unfinished, run_example
 from benchapp.experiments.launch import experiment_id
-from benchapp.imports.batch import FOLDER, NAMES
+from benchapp.imports.shipped_example import FOLDER, NAMES
 from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 from benchapp.record.log_context import errors_only

@@ -18,7 +18,7 @@ from benchapp.deploy.supervisor import AlreadyRunning
 from benchapp.experiments.example_experiment import DEMO, SMALL_DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.imports.batch import take_in_example
+from benchapp.imports.shipped_example import take_in_example
 from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 

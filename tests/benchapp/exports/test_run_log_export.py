@@ -11,7 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db.models import Count, Sum
 
-from benchapp.imports.batch import FOLDER, import_paths
+from benchapp.imports.batch import import_paths
+from benchapp.imports.shipped_example import FOLDER
 from benchapp.models import Check, Decision, Entry, Experiment, Run, Trial
 from tests.skillglass.test_run_log import VALIDATOR, log_all
 

@@ -8,7 +8,8 @@ from django.db.models import Q
 
 from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, read_outcome, run_probes, work_off
 from benchapp.experiments.launch import experiment_id, launch
-from benchapp.imports.batch import FOLDER, NAMES, import_paths, take_in_example
+from benchapp.imports.batch import import_paths
+from benchapp.imports.shipped_example import FOLDER, NAMES, take_in_example
 from benchapp.models import Decision, Experiment, Probe, Run
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from benchapp.analysis.lineage.hunks import list_hunks
-from benchapp.imports.batch import take_in_example
+from benchapp.imports.shipped_example import take_in_example
 from benchapp.models import Experiment, Probe, Trial
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.strata import LEVEL
