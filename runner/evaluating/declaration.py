@@ -1,6 +1,7 @@
 """The content of tests/evaluation.toml, as `runner.suites.tasks.evaluation_toml` reads it. Paths are below tests/.
 
-What an output must satisfy before the comparison (SkillGenBench, 3.4: resolution, duration, schema, file format).
+Prechecks are what an output must satisfy before the comparison (SkillGenBench, 3.4: resolution, duration, schema, file
+format).
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The small texts of a suite (TOML, YAML, JSON, Markdown), read with a cap, and fields taken from them by type.
-
-The findings of a suite's reader: what it set aside and why, problems of the whole, and notes for people.
+"""The small texts of a suite (TOML, YAML, JSON, Markdown), read with a cap, fields taken from them by type, and what is
+found wrong with them: what was set aside and why, problems of the whole, and notes for people.
 
 A release is worth loading without the tasks that cannot run here. An item with problems is set aside by its name, with
 all of them; reading continues with the rest.

@@ -1,6 +1,6 @@
 """A suite's families: from its folder, or as people group the tasks of a Harbor set.
 
-A mapping file: task groups that no release states, assigned by people to families and tasks by their keys.
+People assign groups in a mapping file, to families and tasks by their keys:
 
     format: skillglass-groups/1
     families: {ledger: {domain: Finance, category: [accounting, tables]}}

@@ -1,12 +1,10 @@
-"""One step <-> its ATIF JSON (Harbor's trajectory format, versions 1.0 to 1.8).
+"""One step <-> its ATIF JSON (Harbor's trajectory format, versions 1.0 to 1.8), and a whole attempt as one document:
+the main trajectory, sub-agents inside it.
 
 Read leniently: odd types are tolerated and reported, keys we do not model are kept in `extra` below ATIF_KEY.
 Written strictly: what `step_to_json` returns is a valid step of ATIF-v1.8, and reading it back gives an equal step.
 Content parts (images, audio) are written as the text with their marks; the parts themselves stay in `extra`, those of
 images as `runner.trajectories.images` keeps them.
-
-A whole attempt as one ATIF document (Harbor's trajectory.json, ATIF-v1.8): the main trajectory,
-sub-agents inside it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Rules over a library's files: the authoring contract, dead and duplicate files, and cues in how a skill is written.
+"""Rules over a library's files: the authoring contract, dead and duplicate files, cues in how a skill is written, and
+text that came from one task, from its verifier or from a reference skill.
 
 Groups of cues are those of SkillGenBench's static diagnostics (section 4.3); the paper names what they measure and
 prints no rules, so the cues are ours.
 
-The alarm: text in a skill that came from one task, from its verifier or from a reference skill.
-
-Each rule compares texts and proves only that they share words. It matters because later trials meet the same text: a
-library that holds an answer measures memory, not skill.
+A leak is found by comparing texts. That proves only that they share words. It matters because later trials meet the
+same text: a library that holds an answer measures memory, not skill.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Check a patch against the contract: rules about paths, slugs, operations and deletions, rules about the text of a
-skill's files, and advice that no program can decide reliably. Every rule
-has a stable id and a weight in each profile.
+skill's files, and advice that no program can decide reliably. Every rule has a stable id and a weight in each profile.
 
 The contract is that of the SkillEvolBench paper (appendix C.3 and C.4). Profiles:
 paper        rejects what the prompts announce as required or rejected; advice is a warning.
