@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -223,7 +223,8 @@ def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
 def suggest(experiments: Sequence[CandidateExperiment]) -> list[Suggestion]:
     """Suggest pairs of sides over several experiments that share a task, the surest evidence first, each pair once."""
     found: dict[frozenset[frozenset[UUID]], Suggestion] = {}
-    for each in (*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)):
+    repeated = islice(_by_experiment(experiments), MOST_REPEATED)
+    for each in (*_by_name(experiments), *_by_use(experiments), *repeated):
         if each.shared:
             found.setdefault(each.key, each)
     return list(found.values())[:MOST_SUGGESTIONS]
@@ -296,16 +297,14 @@ def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
 
 def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
     """Suggest one condition in two experiments on the same tasks."""
-    found = 0
     for newer, older in combinations([each for each in experiments if not each.is_imported], 2):
         theirs = {row.condition: row for row in older.rows}
         for row in newer.rows:
             other = theirs.get(row.condition)
-            if other is None or row.condition == NO_SKILL or found == MOST_REPEATED:
+            if other is None or row.condition == NO_SKILL:
                 continue
             own, before = (list(each.runs) for each in (row, other))
             if sum_up_runs(own).tasks & sum_up_runs(before).tasks:
-                found += 1
                 ends = ((older, before), (newer, own))
                 first, second = (SuggestedSide(each.name[:MAX_SIDE_NAME], runs) for each, runs in ends)
                 title = name_condition(row.condition).title
