@@ -6,7 +6,7 @@ skills/<slug>/SKILL.md ...    its curated skill; meta.yaml is not part of it
 tasks/<slug>/task.toml        time limits and the machine, as in Harbor's; network only on request
 tasks/<slug>/task-spec.yaml   id, family, role, what a composition draws on
 tasks/<slug>/{instruction.md, environment/, tests/, solution/, trap/}
-groups.yaml                   groups for results (`group_mapping.py`); may be missing
+groups.yaml                   groups for results (`families.py`); may be missing
 """
 
 from __future__ import annotations
