@@ -24,10 +24,10 @@ GUIDES = sorted(
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
     """
-    a access account again against allowed an and as at bad behind broke cannot carry change closed compare did differences do does each end failed
-    for form found from how it join launch log logged means my new no not nothing now number of on other over page password
-    publish qualify linked measured most papers read request right save saved saw send settle skillglass something the their these this to two unknown
-    v want was were what while why work you your
+    a access account again against allowed an and as at bad behind broke cannot carry change changed closed compare did differences do does each end failed
+    for form found how it join launch log logged means my new no not nothing now number of on other over page password
+    publish qualify linked measured most papers read request right save saved saw send settle since skillglass something the their these this to two unknown
+    v wait want was were what while why work you your
     """.split()  # noqa: E501
 )
 

@@ -162,9 +162,9 @@ def make_suite(layout: str, folder: Path, solver: Solver) -> None:
     LAYOUTS[layout](folder)
     for dockerfile in folder.rglob("Dockerfile"):
         dockerfile.write_text(re.sub(f"{AGENT_RUNTIME}|{FLOW_BASE}", BASE_IMAGE, dockerfile.read_text()))
-    for task in read_folder(folder, key=layout).tasks:
+    for task in read_folder(folder, key=layout).suite.tasks:
         plant(task, PLANTED[layout].get(task.key, ""))
-    for task in read_folder(folder, key=layout).tasks:
+    for task in read_folder(folder, key=layout).suite.tasks:
         solver.learn(task)
         if layout in WITH_SKILLS and (task.folder / "solution").is_dir() and PLANTED_TEXT not in task.instruction:
             equip(folder, task)
