@@ -67,6 +67,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListReco
     return player(learning_plan, tmp_path_factory.mktemp)
 
 
+@pytest.mark.slow
 @every(*CONDITIONS)
 def test_the_history_of_one_task_is_exactly_this(condition: str, played: Callable[[str], ListRecorder]) -> None:
     check_history(played(condition), HISTORIES / f"{condition}.txt")

@@ -92,6 +92,7 @@ def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], B
     assert failed(verdict, "outcome", "hidden")
 
 
+@pytest.mark.slow
 @every(*((task, lesson) for task in SCRIPTED for lesson in known(task)[1].needs))
 def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
     task: Task, lesson: str, bench: Callable[[Task], Bench]
