@@ -116,7 +116,7 @@ def test_a_repository_that_is_one_skill(tmp_path: Path) -> None:
 
 def test_commits_without_a_skill_do_not_count(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_history, "MAX_COMMITS", 4)
-    assert list(import_paths([repository.folder]).problems) == []  # 5 commits, of which 4 change what is in `sums`
+    assert list(import_paths([repository.folder]).problems) == []  # 4 of 5 commits change what is in `sums`
     monkeypatch.setattr(git_history, "MAX_COMMITS", 3)
     [problem, instead] = import_paths([repository.folder]).problems
     assert problem.expected == "at most 3 commits"

@@ -361,7 +361,7 @@ def test_a_folder_without_anything_is_reported(tmp_path):
 
 
 def test_one_skill_that_was_only_evaluated(tmp_path):
-    """What `skillopt-eval` writes: results and a summary, and nothing of a search."""
+    """What `skillopt-eval` writes: results and a summary, without a search."""
     folder = tmp_path / "outputs" / "eval_best"
     rows(folder, 1, 0)
     summary = {"skill": "/home/dev/best.md", "split": "test", "n_items": 2, "hard": 0.75, "soft": 0.75}
