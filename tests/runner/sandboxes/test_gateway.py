@@ -121,7 +121,8 @@ def raw(gateway: Any, request: bytes) -> bytes:
     url = urlsplit(gateway.url)
     with socket.create_connection((url.hostname, url.port), timeout=20) as connection:
         connection.sendall(request.replace(b"{path}", (url.path + CALL).encode()))
-        connection.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it may have answered and hung up already
+            connection.shutdown(socket.SHUT_WR)
         received = b""
         while piece := connection.recv(65_536):
             received += piece
