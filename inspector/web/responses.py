@@ -21,6 +21,7 @@ from benchapp.record.json_shape import encode
 
 Row = TypeVar("Row")
 PER_PAGE = 100
+UNFOLDED = 6  # rows of a group in a table that folds
 View = Callable[..., HttpResponseBase]
 TWIN_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_PASSTHROUGH_DATACLASS
 
@@ -114,6 +115,11 @@ def paginate(
 ) -> Page[Row]:
     """Return the page that `?page=` asks for: the first for nonsense, the last for a number that is too large."""
     return Paginator(rows, per_page).get_page(request.GET.get(name))
+
+
+def count_unfolded(total: int) -> int:
+    """Return how many rows of a group are shown before a tick shows all. One or two more are no reason to fold."""
+    return UNFOLDED if total > UNFOLDED + 2 else total
 
 
 def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> str | None:

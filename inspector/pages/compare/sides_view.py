@@ -38,7 +38,7 @@ from benchapp.stats.comparing.side_suggestions import (
 )
 from benchapp.stats.inference.interval import Floats
 from benchapp.stats.metrics.catalogue import METRICS
-from inspector.web.responses import PathLink, render_page
+from inspector.web.responses import PathLink, count_unfolded, render_page
 from runner.agents import agent_title
 from runner.base.text import natural_key
 
@@ -46,7 +46,6 @@ SAVED = 5  # newest saved comparisons, next to the suggestions
 NAMED = 8  # tasks that some side did not try
 CHIPS = 6  # agents and models of a side
 EXPERIMENTS = 3  # suggested for their own conditions
-UNFOLDED = 6  # rows of an experiment with more than two beyond these
 ALIKE = 3  # experiments of one row each that are listed as one
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
@@ -85,14 +84,13 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
         "listed": [
             {
                 "name": name,
-                "folded": len(rows) if alike else len(rows) - UNFOLDED if len(rows) > UNFOLDED + 2 else 0,
+                "unfolded": 0 if alike else count_unfolded(len(rows)),
                 "alike": SideRow.merge(rows) if alike else None,
                 "rows": [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in rows],
             }
             for name, rows, alike in _fold_alike(experiments)
         ],
         "suggestions": suggestions,
-        "unfolded": UNFOLDED,
         "columns": len(letters) + 5,
         "sides": [(letter, getattr(choices, f"name_{letter}"), ticked.get(letter, [])) for letter in letters],
         "hidden": list(_list_unlisted(choices, ticked)),

@@ -41,7 +41,7 @@ from benchapp.stats.comparing.side_suggestions import (
 from inspector.pages.imports.assign_form import CONDITIONS, AssignForm
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import count_unfolded, link_to, next_url, paginate, render_page
 from inspector.web.subject import review_access
 from runner.base.text import natural_key, parse_id, plural
 from runner.protocols.conditions import unpooled_conditions
@@ -50,13 +50,11 @@ BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 LACKING = 200  # trials named that lack something
 NAMED = 2  # of the paths of an import, in the list of imports
-UNFOLDED = 6  # runs of a condition with more than two beyond these
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
 INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
 SET = "Set on the page of imports."
-NO_PROBLEM = "No problems."
 JOB_TIME = re.compile(r"\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d")  # what Harbor calls a job that nobody named
 
 
@@ -163,10 +161,10 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
 
 
 def write_heading(
-    batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: Sequence[str] = ()
+    batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: Sequence[str], doubt: str
 ) -> tuple[list[str], list[str]]:
-    """Say what came in, in sentences, and what it lacks or could not be read;
-    of an undone import who undid it and why."""
+    """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why.
+    A `doubt` about names of folders is the heading alone."""
     if batch.undone_at:
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
     trials, sentences, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
@@ -189,9 +187,9 @@ def write_heading(
         faults += [f"{plural(problems, 'problem')}."]
     if lacking:
         faults += [f"{', '.join(lacking)}."]
-    elif trials and batch.status == ImportBatch.Status.DONE:
-        faults += [NO_PROBLEM]
-    return sentences, faults
+    elif trials and not doubt and batch.status == ImportBatch.Status.DONE:
+        faults += ["No problems."]
+    return ([doubt], [*sentences, *faults]) if doubt else (sentences, faults)
 
 
 def name_folder(run: CandidateRun) -> str:
@@ -248,9 +246,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_named = _list_lacking(kept, access)
-    sentences, faults = write_heading(batch, runs, problems, lacking_named)
-    if NO_SKILL in doubts:
-        sentences, faults = [doubts[NO_SKILL]], [*sentences, *(each for each in faults if each != NO_PROBLEM)]
+    sentences, faults = write_heading(batch, runs, problems, lacking_named, doubts.get(NO_SKILL, ""))
 
     names = {run.run: name_folder(run) for run in runs}
     if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
@@ -274,7 +270,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
                 code in suggested,
                 sum_up_runs(found),
                 [show(run) for run in sorted(found, key=lambda run: (run.run not in lacking, natural_key(run.source)))],
-                len(found) - UNFOLDED if len(found) > UNFOLDED + 2 else 0,
+                count_unfolded(len(found)),
                 len({run.came_in for run in found}) == 1 and all(run.replicate is not None for run in found),
                 doubts.get(code, ""),
             )
@@ -323,7 +319,6 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "form": form,
         "editable": {run.public_id for run in runs[:RUNS]},
         "conditions": CONDITIONS,
-        "unfolded": UNFOLDED,
         "of_trials": ("tasks", *AssignForm.TRIAL_FIELDS),
         "more_runs": len(runs) > RUNS,
         "picked": {found for text in request.POST.getlist("runs") if (found := parse_id(text))},  # in a refused form

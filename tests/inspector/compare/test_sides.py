@@ -270,7 +270,7 @@ def test_the_last_iterations_come_first_and_the_oldest_are_folded(client: Client
     assert [row["condition"] for row in listed["rows"]][:3] == ["no-skill@5", "with-skills@5", "no-skill@4"]
     html = client.get("/compare/").content.decode()
     assert html.count('<tr class="folded"') == 4
-    assert "Show 4 more conditions" in html
+    assert "Show all 10 conditions" in html
 
 
 def test_jobs_that_are_alike_are_listed_as_one(client: Client) -> None:
@@ -282,7 +282,7 @@ def test_jobs_that_are_alike_are_listed_as_one(client: Client) -> None:
     assert len(client.get("/compare.json").json()["experiments"]) == 4
     html = client.get("/compare/").content.decode()
     assert html.count('<tr class="folded"') == 3
-    assert "Show each of the 3 imports" in html
+    assert "Show all 3 imports" in html
     places = [html.index(f'<span class="sub">{folder}</span>') for folder in ("job-2", "job-9", "job-10")]
     assert places == sorted(places)
 

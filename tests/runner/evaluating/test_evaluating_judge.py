@@ -230,7 +230,7 @@ def test_the_author_hears_of_hidden_checks_no_more_than_how_they_ended(
     assert "old pond" in repr(verdict)
     assert "old pond" not in repr(shown)
     assert [check.message for check in shown.checks] == ["text", "score"]
-    for level in get_args(FeedbackLevel):  # and neither do prompts that tell of the verdict itself
+    for level in get_args(FeedbackLevel):  # nor do prompts that contain the verdict
         assert "old pond" not in verdict_section(verdict, level)
     assert "compare: poem.txt: text\n" in verdict_section(verdict, "process")
     assert "old pond" in verdict_section(verdict, "rich", with_answers=True)  # to the teacher of a student
