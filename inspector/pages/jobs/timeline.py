@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor
 
@@ -167,8 +167,8 @@ def draw_timelines(
                     is_open = same[0].run.condition == opened
                     groups.append((same, "open" if is_open else "closed"))
                     groups += [([each], "") for each in same if is_open]
-            shown = _draw_timeline(experiment, groups, counted, attempts, progress.get(experiment.pk), access)
-            found[experiment.pk] = replace(shown, left_out=left_out[experiment.pk])
+            known, more = progress.get(experiment.pk), left_out[experiment.pk]
+            found[experiment.pk] = _draw_timeline(experiment, groups, counted, attempts, known, access, more)
     return found
 
 
@@ -242,6 +242,7 @@ def _draw_timeline(
     attempts: Mapping[int, Sequence[Attempt]],
     progress: WorkProgress | None,
     access: ReviewAccess,
+    left_out: int = 0,
 ) -> Timeline:
     """Draw a row for each group of episodes: one episode, or a condition and how it is folded."""
     episodes = list({each.pk: each for group, _ in groups for each in group}.values())
@@ -284,7 +285,7 @@ def _draw_timeline(
         anchor=_anchor(here),
         has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
         is_expected=bool(ends),
-        left_out=0,
+        left_out=left_out,
         hidden_by=_find_hiding([each for row in rows if row.hidden for each in row.episodes], access),
         is_paused=job.status == Progress.PAUSED,
     )
