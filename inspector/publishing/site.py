@@ -78,7 +78,7 @@ class TrialShelf:
         for trial in found:
             trial.episode.run = self.runs[trial.episode.run.public_id]  # what was read once for it is kept there
         read_ahead(found)
-        prefetch_related_objects(found, *AROUND)
+        prefetch_related_objects(found, *AROUND, "refusals")
         return {trial.public_id: trial for trial in found}
 
 

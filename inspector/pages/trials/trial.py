@@ -36,7 +36,7 @@ from inspector.reader.reading import (
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
-from inspector.web.subject import find_neighbours, of_trial, review_access
+from inspector.web.subject import find_neighbours, of_trial, once_for, review_access
 from runner.base.text import parse_count
 from runner.base.types import Phase
 from runner.trajectories.atif_values import step_from_json
@@ -162,10 +162,12 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
 
-    strip = open_strip(trial.episode.run, trial.episode, review_access(request), trial=trial)
+    run = trial.episode.run
+    strip = open_strip(run, trial.episode, review_access(request), trial=trial)
     siblings, previous, following = ([], None, None) if strip else find_surroundings(trial)
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
-    held = read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()) if trial.snapshot_id else ()
+    given = trial.snapshot_id
+    held = once_for(run, f"held {given}", lambda: read_skills_held({given}).get(given, ())) if given else ()
     this = {
         "ending": ending,
         "decisions": decisions,
