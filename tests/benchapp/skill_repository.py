@@ -15,7 +15,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder, self.commits, self.now = folder, 0, ""
         folder.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
+        self.git("init", "-q", "-b", "main", "--template=")
 
     def git(self, *words: str) -> None:
         self.commits += 1
