@@ -18,10 +18,10 @@ demo: $(VENV)/.runtime $(if $(MODEL),$(VENV)/.$(MODEL))
 	@exec $(BIN)/python manage.py demo $(if $(MODEL),--model $(MODEL))
 
 # A module's tests share one world, so they stay in one process. Some tests wait, so test takes one process more than
-# there are cores, and test-all, which has those of containers and browsers, three. WORKERS=3 make test-all for another number.
+# there are cores, and test-all, which has those of containers and browsers, two. WORKERS=3 make test-all for another number.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 test: WORKERS ?= $(shell expr $(CORES) + 1)
-test-all: WORKERS ?= $(shell expr $(CORES) + 3)
+test-all: WORKERS ?= $(shell expr $(CORES) + 2)
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 FAST := smoke or not (database or docker or buildkit or browser or postgresql or slow)
 

@@ -526,6 +526,7 @@ def a_repository_with_hooks_a_config_a_submodule_and_dot_git(folder: Path) -> No
     whole = write_tree(at, (b"40000", b".GIT", config), (b"40000", b"sums", sums))
     commit = os.popen(f"git -C {at} commit-tree -p HEAD -m evil {whole}").read().strip()
     repository.git("update-ref", "HEAD", commit)
+    (at / ".git" / "hooks").mkdir()
     for name in ("post-checkout", "reference-transaction", "fsmonitor-watchman"):
         shutil.copy(script, at / ".git" / "hooks" / name)
     with (at / ".git" / "config").open("a") as stream:
