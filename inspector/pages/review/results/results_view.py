@@ -54,7 +54,6 @@ from inspector.pages.review.results.results import (
     Example,
     Results,
     parse_choices,
-    results_of,
 )
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
@@ -162,7 +161,7 @@ def _load_results(request: HttpRequest, public_id: UUID) -> Results:
     if queues[1:]:
         _check_open(queues[1:], user)
     try:
-        return results_of(queues, asked)
+        return Results(queues, asked)
     except NotTogether as error:
         raise ResultsRefused(400, [str(error)], queue) from error
 
