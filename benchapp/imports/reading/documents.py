@@ -248,7 +248,7 @@ def read_rest(
     `wanted` is reported in one line; its other faults are reported by the reader of its steps."""
     problems = Problems()
     with opener() as stream:
-        items = walk(stream, problems, streamed=streamed)
+        items = walk(stream, problems, nested=streamed)
         found = {k: storable_value(value) for k, value in items if k and k not in streamed and k not in without}
     lost = ", ".join(key for key in wanted if key not in found)
     if lost and any(problem.expected == _BROKEN_OFF for problem in problems):

@@ -137,7 +137,7 @@ def _arguments(raw: object) -> object:
 
 
 ATTACHMENT = "attachment://"
-_INSPECT_STREAMED = frozenset({"messages", "events"})
+_MESSAGES, _EVENTS = frozenset({"messages"}), frozenset({"events"})  # events repeat the messages: they are passed over
 _TOKEN_KEYS = ("input_tokens", "input_tokens_cache_read", "output_tokens")
 _INSPECT_KEPT = ("id", "epoch", "uuid")
 
@@ -152,7 +152,7 @@ def read_inspect(result: ReadTrajectory) -> Iterator[Step]:
 def _read_behind(result: ReadTrajectory) -> Record:
     """Return the attachments, and put other facts of the sample into the head."""
     attachments: Record = {}
-    for key, value in result.parts(streamed=_INSPECT_STREAMED, problems=Problems()):
+    for key, value in result.parts(nested=_MESSAGES | _EVENTS, problems=Problems()):
         if key == "attachments" and isinstance(value, Mapping):
             attachments = value
         elif key == "model_usage" and isinstance(value, Mapping):
@@ -177,7 +177,7 @@ def read_model_usage(models: Record) -> Usage:
 
 
 def _inspect_messages(result: ReadTrajectory, attachments: Record) -> Iterator[object]:
-    for key, value in result.parts(streamed=_INSPECT_STREAMED):
+    for key, value in result.parts(streamed=_MESSAGES, nested=_EVENTS):
         if key == "messages":
             yield _convert_inspect(_put_back(value, attachments))
 
