@@ -41,39 +41,16 @@ class ProbedTask:
         return bool(side not in self.learning and self.own.scored and self.sides[side].scored)
 
 
+@dataclass(frozen=True, slots=True)
 class ProbeResult:
     """`tests`: comparisons with the sides that differ from the probe only in the library. The original is tested only
     if it had run with the frozen library; otherwise its counts are just shown. So are trials of acquisition. Testing
     waits until all trials on both sides have ended: stopping early at a small p finds differences that do not exist."""
 
-    def __init__(
-        self,
-        probe: Probe,
-        controls: Sequence[int],
-        sibling: int | None,
-        counts: _Counts,
-        tasks: Mapping[int, list[Task]],
-        libraries: Mapping[_Key, set[int | None]],
-    ) -> None:
-        own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
-        origin = probe.origin.run_id if probe.origin else None
-        lines = []
-        for task in own:
-            compared = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
-            sides = {
-                CONTROL: sum(
-                    (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
-                ),
-                **{side: count for side, (count, _) in compared.items()},
-            }
-            learning = frozenset(side for side, (_, phase) in compared.items() if phase is Phase.ACQUISITION)
-            lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
-        # The original's trials ran with the library of the frozen round.
-        self.original_had_it = bool(own and origin) and all(
-            _find_libraries(origin, task, libraries) == {probe.frozen_id} for task in own
-        )
-        self.tests = dict(_compute_tests(lines, had_it=self.original_had_it))
-        self.probe, self.lines = probe, tuple(lines)
+    probe: Probe
+    lines: tuple[ProbedTask, ...]
+    tests: Mapping[str, StratifiedTest]
+    original_had_it: bool  # the original's trials ran with the library of the frozen round
 
     @property
     def own(self) -> TrialTally:
@@ -139,7 +116,9 @@ def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
     runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
     runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
     counts, tasks, libraries = _count(runs)
-    return [ProbeResult(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found]
+    return [
+        _build_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found
+    ]
 
 
 def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
@@ -186,6 +165,34 @@ def _count(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, s
         met[run][task] = None
     tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
     return counts, {run: [tasks[task] for task in each] for run, each in met.items()}, libraries
+
+
+def _build_result(
+    probe: Probe,
+    controls: Sequence[int],
+    sibling: int | None,
+    counts: _Counts,
+    tasks: Mapping[int, list[Task]],
+    libraries: Mapping[_Key, set[int | None]],
+) -> ProbeResult:
+    own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
+    origin = probe.origin.run_id if probe.origin else None
+    lines = []
+    for task in own:
+        compared = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
+        sides = {
+            CONTROL: sum(
+                (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
+            ),
+            **{side: count for side, (count, _) in compared.items()},
+        }
+        learning = frozenset(side for side, (_, phase) in compared.items() if phase is Phase.ACQUISITION)
+        lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
+    had_it = (
+        all(_find_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
+    )
+    tests = dict(_compute_tests(lines, had_it=had_it))
+    return ProbeResult(probe, tuple(lines), tests, had_it)
 
 
 def _list_phases(task: Task) -> Iterator[Phase]:

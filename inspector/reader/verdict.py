@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from django.db.models import Prefetch, prefetch_related_objects
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIndex, choose_chief, find_deciding_steps
-from benchapp.analysis.deciding.named_values import MOST, Expectation, NamedValues, is_telling
+from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling, read_named_values
 from benchapp.models import Attempt, Check, Trial, Verdict
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
@@ -190,7 +190,7 @@ def _decide_lines(lines: Sequence[CheckLine], index: StepIndex | None) -> list[C
     decided = list(lines)
     for place, line in enumerate(lines[:MAX_DECIDED]):
         if line.status != "skipped":
-            named = NamedValues(line.name, "" if line.is_good else line.message)
+            named = read_named_values(line.name, "" if line.is_good else line.message)
             found = find_deciding_steps(named, index, failed=not line.is_good) if index else ()
             decided[place] = replace(line, compared=named.expectations, decided=found)
     return decided

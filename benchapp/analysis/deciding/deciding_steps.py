@@ -25,7 +25,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from benchapp.analysis.deciding.named_values import NamedValues
-from benchapp.analysis.deciding.step_glances import StepKind, glance_at, is_look
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look
 from benchapp.analysis.trial_rules.agent_acts import list_commands
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
@@ -84,6 +84,7 @@ class DecidingStep:
         return self.about if self.rule in (Rule.PRINTS, Rule.SHOWS) else ""
 
 
+@dataclass(frozen=True, slots=True)
 class StepIndex:
     """Index the agent's steps: glances, all results as one text, and the words of each command.
 
@@ -91,29 +92,12 @@ class StepIndex:
     first step that did more than look; 0 if there is none.
     """
 
-    def __init__(self, steps: Iterable[Step]) -> None:
-        """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
-        glances, texts, starts, numbers, self.calls, at, first_act = [], [], [], [], {}, 0, None
-        for step in steps:
-            glances.append(glance_at(step))
-            if step.source is not Source.AGENT:
-                continue
-            if first_act is None and not all(map(is_look, step.tool_calls)):
-                first_act = step.number
-            self.calls[step.number] = "\n".join(
-                command[:20_000] for call in step.tool_calls for command in list_commands(call)
-            )
-            for result in step.observations:
-                starts.append(at)
-                numbers.append(step.number)
-                texts.append(result.content)
-                at += len(result.content) + 1
-        place = len(numbers) if first_act is None else bisect_left(numbers, first_act)
-        self.first = starts[place] if place < len(starts) else 0
-        self.glances = tuple(glances)
-        self.results = "\n".join(texts)
-        self.starts = tuple(starts)
-        self.numbers = tuple(numbers)
+    glances: tuple[StepGlance, ...]
+    results: str
+    starts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    calls: dict[int, str]
+    first: int = 0
 
     def find_first_result(self, value: str, start: int = 0) -> int | None:
         """Return the first step whose result has the whole value: 41.2 does not match in 141.2 or 41.27."""
@@ -174,6 +158,26 @@ class StepIndex:
         agents = [one for one in self.glances if one.is_by_agent]
         submits = [one for one in agents if one.kind is StepKind.SUBMIT]
         return next((one.number for one in reversed(submits or agents)), None)
+
+
+def build_step_index(steps: Iterable[Step]) -> StepIndex:
+    """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
+    glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
+    for step in steps:
+        glances.append(glance_at(step))
+        if step.source is not Source.AGENT:
+            continue
+        if first_act is None and not all(map(is_look, step.tool_calls)):
+            first_act = step.number
+        calls[step.number] = "\n".join(command[:20_000] for call in step.tool_calls for command in list_commands(call))
+        for result in step.observations:
+            starts.append(at)
+            numbers.append(step.number)
+            texts.append(result.content)
+            at += len(result.content) + 1
+    place = len(numbers) if first_act is None else bisect_left(numbers, first_act)
+    first = starts[place] if place < len(starts) else 0
+    return StepIndex(tuple(glances), "\n".join(texts), tuple(starts), tuple(numbers), calls, first)
 
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
@@ -239,6 +243,6 @@ def read_step_index(trajectory: Trajectory | None, chunks: int) -> StepIndex | N
     found = KEPT.get(trajectory.digest)
     if found is None:
         steps = iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS)
-        found = StepIndex(stored.step for stored, _ in steps)
+        found = build_step_index(stored.step for stored, _ in steps)
         KEPT.put(trajectory.digest, found)
     return found

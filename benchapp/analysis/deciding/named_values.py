@@ -34,24 +34,34 @@ class Expectation:
     rest: str = field(default="", compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
 class NamedValues:
     """`found`: values the check met in place of others. `named`: other values in its words, the expected ones not among
     them. `files`: names without folders; `folders`: those of their paths."""
 
-    def __init__(self, name: str, message: str) -> None:
-        kept_text = keep_answers(message[-MESSAGE_CHARS:])
-        self.expectations = tuple(_read_expectations(kept_text))[:MOST]
-        self.found = tuple(dict.fromkeys(value for one in self.expectations if (value := _tell(one, kept_text))))[:MOST]
-        known = {text for one in self.expectations for text in (one.expected, one.found)}
-        words = f"{name}\n{kept_text}"
-        named = [
-            value for value in _list_values(words) if is_telling(value) and not any(each in value for each in known)
-        ]
-        paths = [str(match.group()) for match in _FILE.finditer(words)]
-        folders = [part for path in paths for part in posixpath.dirname(path).split("/") if part.strip(".")]
-        self.named = tuple(dict.fromkeys(named))[:MOST]
-        self.files = tuple(dict.fromkeys(map(posixpath.basename, paths)))[:MOST]
-        self.folders = tuple(dict.fromkeys(folders))[:MOST]
+    expectations: tuple[Expectation, ...]
+    found: tuple[str, ...]
+    named: tuple[str, ...]
+    files: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+
+
+def read_named_values(name: str, message: str) -> NamedValues:
+    kept_text = keep_answers(message[-MESSAGE_CHARS:])
+    expectations = tuple(_read_expectations(kept_text))[:MOST]
+    found = tuple(dict.fromkeys(value for one in expectations if (value := _tell(one, kept_text))))[:MOST]
+    known = {text for one in expectations for text in (one.expected, one.found)}
+    words = f"{name}\n{kept_text}"
+    named = [value for value in _list_values(words) if is_telling(value) and not any(each in value for each in known)]
+    paths = [str(match.group()) for match in _FILE.finditer(words)]
+    folders = [part for path in paths for part in posixpath.dirname(path).split("/") if part.strip(".")]
+    return NamedValues(
+        expectations,
+        found,
+        tuple(dict.fromkeys(named))[:MOST],
+        tuple(dict.fromkeys(map(posixpath.basename, paths)))[:MOST],
+        tuple(dict.fromkeys(folders))[:MOST],
+    )
 
 
 def _tell(one: Expectation, text: str) -> str:

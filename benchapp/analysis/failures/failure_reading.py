@@ -252,8 +252,14 @@ WORDS: Mapping[str, tuple[str, str]] = {  # class -> its plain name, and what it
 }
 
 
+@dataclass(frozen=True, slots=True)
 class FailureRow(Shaped):
     """`counts`: one per column, by the primary class. `further`: refusals that show the class as a second one."""
+
+    key: str
+    title: str
+    counts: tuple[int, ...]
+    further: tuple[int, ...]
 
     json_shape = JsonShape(
         "key title",
@@ -261,14 +267,6 @@ class FailureRow(Shaped):
         ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
         "total",
     )
-
-    def __init__(self, key: str, title: str, refused: Iterable[RefusedRow]) -> None:
-        self.key, self.title = key, title
-        found = list(refused)
-        counts = Counter(choose_column(each) for each in found)
-        further = Counter(str(failure) for each in found for failure in each.classified.others)
-        self.counts = tuple(counts[name] for name in COLUMNS)
-        self.further = tuple(further[name] for name in COLUMNS)
 
     @property
     def total(self) -> int:
@@ -280,7 +278,14 @@ def choose_column(refused: RefusedRow) -> str:
     return str(primary) if primary else UNCLASSIFIED
 
 
+def count_row(key: str, title: str, refused: Iterable[RefusedRow]) -> FailureRow:
+    found = list(refused)
+    counts = Counter(choose_column(each) for each in found)
+    further = Counter(str(failure) for each in found for failure in each.classified.others)
+    return FailureRow(key, title, tuple(counts[name] for name in COLUMNS), tuple(further[name] for name in COLUMNS))
+
+
 def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> list[FailureRow]:
     """Return one row per source that has a refusal, in the order of `names`, which are their titles."""
     found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
-    return [FailureRow(key, title, own) for key, title, own in found if own]
+    return [count_row(key, title, own) for key, title, own in found if own]

@@ -326,15 +326,16 @@ APART = 0.05  # shares: readers of a skill without the line must do better by th
 DELIMITER = b"---"  # of a frontmatter
 
 
+@dataclass(frozen=True, slots=True)
 class LinePlace:
     """Where a line can be opened: the last state of an episode that holds it. `decision` None: seeded."""
 
-    def __init__(self, library: _Library, place: _TextPlace) -> None:
-        state, self.path, self.number = place.last
-        traced = library.lineage.blame
-        born = traced.lines[traced.states[state][self.path][self.number - 1]].born
-        self.run, self.episode, self.state = library.run, library.episode, library.states[state]
-        self.decision = library.states[born].decision
+    run: Run
+    episode: Episode
+    state: LibraryState
+    path: str
+    number: int
+    decision: Decision | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +493,7 @@ def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[Worked
 def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: Ended, without: Ended) -> SuspectLines:
     """Describe the lines in the order of their file."""
     places = [each for found in texts.values() for each in found]
-    lines = [SuspectLine(text[:MAX_LENGTH], tuple(LinePlace(*each) for each in found)) for text, found in texts.items()]
+    lines = [SuspectLine(text[:MAX_LENGTH], tuple(_locate(*each) for each in found)) for text, found in texts.items()]
     skills = {skill for _, place in places for held in place.held.values() for skill in held}
     return SuspectLines(
         tuple(sorted(lines, key=lambda line: (line.place.path, line.place.number))),
@@ -501,3 +502,10 @@ def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: End
         ended,
         without,
     )
+
+
+def _locate(library: _Library, place: _TextPlace) -> LinePlace:
+    state, path, number = place.last
+    traced = library.lineage.blame
+    born = traced.lines[traced.states[state][path][number - 1]].born
+    return LinePlace(library.run, library.episode, library.states[state], path, number, library.states[born].decision)

@@ -6,7 +6,7 @@ was made. Answers carried over from another version are counted apart: those peo
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -24,10 +24,12 @@ from benchapp.review.seeing import informed_reviews
 from benchapp.stats.agreement import (
     A,
     AgreementEstimate,
+    Cell,
     CodeAgreement,
     Counted,
     Distance,
     Unit,
+    code_agreement,
     confusion,
     count_agreed,
     estimate,
@@ -199,6 +201,7 @@ class Carried(Shaped):
     json_shape = JsonShape("answers codes_with_them=codes")
 
 
+@dataclass(frozen=True, slots=True)
 class Agreement(Shaped):
     """Agreement of one queue now.
 
@@ -208,6 +211,21 @@ class Agreement(Shaped):
     code or None, the same) -> pairs of reviews.
     """
 
+    items: int
+    complete: int
+    double: int
+    reviewers: int
+    skipped: int
+    informed: int
+    unit: str
+    codes: QuestionAgreement
+    top: QuestionAgreement | None
+    attribution: QuestionAgreement
+    first_failure: Closeness
+    by_code: tuple[tuple[Code, CodeAgreement], ...]
+    confusion: Counter[Cell]
+    carried: Carried | None
+
     json_shape = JsonShape(
         "overlap_items=items complete_items=complete items=double reviewers skipped_reviews=skipped",
         "informed_reviews=informed drawn_together=cluster codes top_codes=top attribution first_failure",
@@ -215,36 +233,6 @@ class Agreement(Shaped):
         ("confusion", lambda found: found.list_cells()),
         "carried",
     )
-
-    def __init__(self, queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> None:
-        """Measure agreement of items with two answers or more; each is one unit: reviewer -> codes. Pure."""
-        own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
-        double = [(item, answers) for item, answers in own if len(answers) > 1]
-        units = [_unit(answers) for _, answers in double]
-        clusters = [item.cluster for item, _ in double]
-        above = chains(codes)
-        folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
-        spread = [
-            {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()}
-            for unit in units
-        ]
-        blamed: list[Unit[str]] = [
-            {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
-        ]
-        self.items = len(items)
-        self.complete = sum(item.is_complete for item in items)
-        self.double = len(double)
-        self.reviewers = len({answer.reviewer for _, answers in double for answer in answers})
-        self.skipped = sum(item.skipped for item in items)
-        self.informed = sum(answer.informed for item in items for answer in item.answers)
-        self.unit = queue.unit
-        self.codes = _measure(units, clusters, masi_distance)
-        self.top = _measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None
-        self.attribution = _measure(blamed, clusters, nominal_distance)
-        self.first_failure = closeness([[answer.first for answer in answers] for _, answers in double])
-        self.by_code = tuple((code, CodeAgreement(spread, code.pk)) for code in codes)
-        self.confusion = confusion(units)
-        self.carried = _measure_carried(items)
 
     @property
     def cluster(self) -> str:
@@ -263,7 +251,39 @@ class Agreement(Shaped):
 def agreement_of(queue: Queue) -> Agreement:
     """Measure the current agreement; six queries."""
     codes = list(queue.version.codes.all())
-    return Agreement(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
+    return measure_agreement(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
+
+
+def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
+    """Measure agreement of items with two answers or more; each is one unit: reviewer -> codes. Pure."""
+    own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
+    double = [(item, answers) for item, answers in own if len(answers) > 1]
+    units = [_unit(answers) for _, answers in double]
+    clusters = [item.cluster for item, _ in double]
+    above = chains(codes)
+    folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
+    spread = [
+        {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()} for unit in units
+    ]
+    blamed: list[Unit[str]] = [
+        {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
+    ]
+    return Agreement(
+        items=len(items),
+        complete=sum(item.is_complete for item in items),
+        double=len(double),
+        reviewers=len({answer.reviewer for _, answers in double for answer in answers}),
+        skipped=sum(item.skipped for item in items),
+        informed=sum(answer.informed for item in items for answer in item.answers),
+        unit=queue.unit,
+        codes=_measure(units, clusters, masi_distance),
+        top=_measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None,
+        attribution=_measure(blamed, clusters, nominal_distance),
+        first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
+        by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
+        confusion=confusion(units),
+        carried=_measure_carried(items),
+    )
 
 
 def _unit(answers: Sequence[OverlapAnswer]) -> Unit[frozenset[int]]:

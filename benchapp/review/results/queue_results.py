@@ -290,8 +290,22 @@ class Alpha:
         return f"{self.value:.2f}{ends}".replace("-", "−")
 
 
+@dataclass(frozen=True, slots=True)
 class Heading(Shaped):
     """n: items coded, of `drawn`; overlap: with two reviews or more. alphas: one for each queue, None: not computed."""
+
+    codebook: str
+    version: int
+    digest: str
+    queues: tuple[str, ...]
+    populations: tuple[str, ...]
+    population_total: int
+    unit: str
+    drawn: int
+    counted: dict[Basis, int]
+    overlap: int
+    alphas: tuple[Alpha | None, ...]
+    stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
         "codebook version version_digest=digest queues populations population_total unit items_drawn=drawn",
@@ -301,29 +315,6 @@ class Heading(Shaped):
         "alpha_says=alpha_said",
         ("scripted", lambda heading: StandIn.SCRIPTED in heading.stand_ins),
     )
-
-    def __init__(self, coding: QueueCoding) -> None:
-        """One query, and one for each queue."""
-        version, queues = coding.version, coding.queues
-        # Queue -> alpha over code sets, of the last report before discussion. Queues without one are left out.
-        alphas: dict[int, Alpha] = {}
-        reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
-        for report in reports.order_by("queue", "taken_at", "pk"):
-            codes = report.values["codes"]
-            interval = codes.get("interval") or {}
-            alphas[report.queue_id] = Alpha(
-                codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
-            )
-        self.codebook, self.version, self.digest = version.codebook.name, version.number, version.digest
-        self.queues = tuple(queue.name for queue in queues)
-        self.populations = tuple(describe_population(queue) for queue in queues)
-        self.population_total = sum(queue.population_total for queue in queues)
-        self.unit = coding.unit
-        self.drawn = len(coding.drawn)
-        self.counted = coding.count_by_basis()
-        self.overlap = coding.overlap
-        self.alphas = tuple(alphas.get(queue.pk) for queue in queues)
-        self.stand_ins = join_stand_ins(item.facts for item in coding.items)
 
     @property
     def n(self) -> int:
@@ -345,6 +336,34 @@ class Heading(Shaped):
             f"{self.codebook} v{self.version} ({self.digest[:12]}), n = {self.n} of {self.drawn} drawn,"
             f" {self.overlap} in the overlap, alpha {self.alpha_said}"
         )
+
+
+def heading_of(coding: QueueCoding) -> Heading:
+    """Return the heading, in one query and one for each queue."""
+    version, queues = coding.version, coding.queues
+    # Queue -> alpha over code sets, of the last report before discussion. Queues without one are left out.
+    alphas: dict[int, Alpha] = {}
+    reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
+    for report in reports.order_by("queue", "taken_at", "pk"):
+        codes = report.values["codes"]
+        interval = codes.get("interval") or {}
+        alphas[report.queue_id] = Alpha(
+            codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
+        )
+    return Heading(
+        codebook=version.codebook.name,
+        version=version.number,
+        digest=version.digest,
+        queues=tuple(queue.name for queue in queues),
+        populations=tuple(describe_population(queue) for queue in queues),
+        population_total=sum(queue.population_total for queue in queues),
+        unit=coding.unit,
+        drawn=len(coding.drawn),
+        counted=coding.count_by_basis(),
+        overlap=coding.overlap,
+        alphas=tuple(alphas.get(queue.pk) for queue in queues),
+        stand_ins=join_stand_ins(item.facts for item in coding.items),
+    )
 
 
 def describe_population(queue: Queue) -> str:

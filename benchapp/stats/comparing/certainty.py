@@ -30,7 +30,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.learning.reuse import READ
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.planning import measure_pairs
+from benchapp.stats.planning import Measured, measure_pairs
 from runner.base.text import plural
 
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
@@ -84,32 +84,16 @@ class Item(Shaped):
         return self.share <= ZERO or self.share >= 1 - ZERO
 
 
+@dataclass(frozen=True, slots=True)
 class Certainty(Shaped):
     """measured: the source of the spread of shares; None where nothing is compared. factor: how much more whole runs
     vary than their cells alone predict."""
 
-    json_shape = JsonShape("measured factor groups transfer items")
-
-    def __init__(self, comparison: GroupComparison, metric: TrialMetric) -> None:
-        groups: list[GroupCertainty] = []
-        alike: dict[object, list[Paired]] = {}
-        for group in arrange(comparison.groups.all):
-            baseline = comparison.groups.baseline_of(group)
-            if baseline is None:
-                continue
-            difference = judge_difference(comparison, group, metric)
-            paired = pair(*comparison.sides(group, baseline, metric), by_family=metric.macro)
-            if difference is None or paired is None:
-                continue
-            alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
-            read = _read(comparison, group, baseline, metric)
-            groups.append(GroupCertainty(group, difference, *_vary_tasks(paired, difference), read))
-        factors = [each.difference.factor.phi for each in groups if each.difference.factor]
-        self.measured = measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None
-        self.factor = float(np.mean(factors)) if factors else None
-        self.groups = tuple(groups)
-        self.transfer = _read_transfer(comparison) if metric.is_of_verdicts else None
-        self.items = tuple(_list_items(comparison, metric)) if metric.is_share and groups else ()
+    measured: Measured | None
+    factor: float | None
+    groups: tuple[GroupCertainty, ...]
+    transfer: TransferTable | None
+    items: tuple[Item, ...]
 
     @property
     def answer(self) -> str:
@@ -134,7 +118,31 @@ class Certainty(Shaped):
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
     """Assess a share, with two queries for the names of tasks. Cached with the comparison."""
-    return comparison.once(("certainty", metric.key), lambda: Certainty(comparison, metric))
+    return comparison.once(("certainty", metric.key), lambda: _assess(comparison, metric))
+
+
+def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
+    groups: list[GroupCertainty] = []
+    alike: dict[object, list[Paired]] = {}
+    for group in arrange(comparison.groups.all):
+        baseline = comparison.groups.baseline_of(group)
+        if baseline is None:
+            continue
+        difference = judge_difference(comparison, group, metric)
+        paired = pair(*comparison.sides(group, baseline, metric), by_family=metric.macro)
+        if difference is None or paired is None:
+            continue
+        alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
+        read = _read(comparison, group, baseline, metric)
+        groups.append(GroupCertainty(group, difference, *_vary_tasks(paired, difference), read))
+    factors = [each.difference.factor.phi for each in groups if each.difference.factor]
+    return Certainty(
+        measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
+        float(np.mean(factors)) if factors else None,
+        tuple(groups),
+        _read_transfer(comparison) if metric.is_of_verdicts else None,
+        tuple(_list_items(comparison, metric)) if metric.is_share and groups else (),
+    )
 
 
 def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval | None]:
@@ -263,23 +271,15 @@ class Reading:
     success: bool
 
 
+@dataclass(frozen=True, slots=True)
 class Transfer(Shaped):
     """Trials with a verdict in one direction that read a skill, or those of one family that read one of another. share:
     of their tasks' means; other: of the baseline on the same tasks, None where it has none."""
 
-    json_shape = JsonShape("trials tasks share other")
-
-    def __init__(self, readings: Iterable[Reading], baseline: Mapping[int, float]) -> None:
-        trials = {each.trial: each for each in readings}  # one that read two skills of the family counts once
-        by_task = defaultdict(list)
-        for each in trials.values():
-            by_task[each.task].append(each.success)
-        known = [task for task in by_task if task in baseline]
-        means = {task: fmean(found) for task, found in by_task.items()}
-        of = known or list(means)
-        self.other = fmean(baseline[task] for task in known) if known else None
-        self.trials, self.tasks = len(trials), len(of)
-        self.share = fmean(means[task] for task in of)
+    trials: int
+    tasks: int
+    share: float
+    other: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,13 +314,25 @@ def read_transfer(runs: Iterable[Run], baseline: Mapping[int, float]) -> Transfe
         directions[each.direction].append(each)
         pairs[each.writer, each.reader].append(each)
     cells = [
-        TransferCell(families[writer], families[reader], found[0].direction, Transfer(found, baseline))
+        TransferCell(families[writer], families[reader], found[0].direction, _sum_up(found, baseline))
         for (writer, reader), found in pairs.items()
     ]
     cells.sort(key=lambda cell: (cell.writer.ordinal, cell.writer.key, cell.reader.ordinal, cell.reader.key))
     return TransferTable(
-        {each.value: Transfer(directions[each], baseline) for each in Direction if directions[each]}, tuple(cells)
+        {each.value: _sum_up(directions[each], baseline) for each in Direction if directions[each]}, tuple(cells)
     )
+
+
+def _sum_up(readings: Iterable[Reading], baseline: Mapping[int, float]) -> Transfer:
+    trials = {each.trial: each for each in readings}  # one that read two skills of the family counts once
+    by_task = defaultdict(list)
+    for each in trials.values():
+        by_task[each.task].append(each.success)
+    known = [task for task in by_task if task in baseline]
+    means = {task: fmean(found) for task, found in by_task.items()}
+    of = known or list(means)
+    other = fmean(baseline[task] for task in known) if known else None
+    return Transfer(len(trials), len(of), fmean(means[task] for task in of), other)
 
 
 def _list_readings(runs: list[int]) -> Iterator[Reading]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.stats.inference.interval import Floats
+from benchapp.stats.inference.interval import Floats, Ints
 from benchapp.stats.metrics.outcomes import PHASE_CODES, Mask, Outcomes, label_rows
 from runner.base.types import Phase
 
@@ -96,21 +96,15 @@ class ReplayResult:
         return _minus(self.own.lift, self.placebo.lift) if self.placebo else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Retries:
     """The replay trials of one run, without tainted episodes: [n] each. `first`: the success of the acquisition trial
     of the same place, `again`: its own; NaN: missing or not scored."""
 
-    def __init__(self, outcomes: Outcomes) -> None:
-        wanted = ~outcomes.tainted & outcomes.covering((Phase.ACQUISITION, Phase.REPLAY))
-        again = (outcomes.phase == PHASE_CODES[Phase.REPLAY])[wanted]
-        trial, task, success = outcomes.trial[wanted], outcomes.task[wanted], outcomes.success[wanted]
-        slots = label_rows(outcomes.episode[wanted], task, outcomes.sample[wanted])
-        first = np.full(len(slots), np.nan)  # by slot
-        scored = ~again & ~np.isnan(success)
-        first[slots[scored]] = success[scored]
-        self.trial, self.task = trial[again], task[again]
-        self.first: Floats = first[slots[again]]
-        self.again: Floats = success[again]
+    trial: Ints
+    task: Ints
+    first: Floats
+    again: Floats
 
     @property
     def paired(self) -> Mask:
@@ -128,9 +122,20 @@ class _Retries:
         return ReplayPairs(fail_pass, pass_pass, pass_fail, fail_fail, unpaired)
 
 
+def _read_retries(outcomes: Outcomes) -> _Retries:
+    wanted = ~outcomes.tainted & outcomes.covering((Phase.ACQUISITION, Phase.REPLAY))
+    again = (outcomes.phase == PHASE_CODES[Phase.REPLAY])[wanted]
+    trial, task, success = outcomes.trial[wanted], outcomes.task[wanted], outcomes.success[wanted]
+    slots = label_rows(outcomes.episode[wanted], task, outcomes.sample[wanted])
+    first = np.full(len(slots), np.nan)  # by slot
+    scored = ~again & ~np.isnan(success)
+    first[slots[scored]] = success[scored]
+    return _Retries(trial[again], task[again], first[slots[again]], success[again])
+
+
 def pairs_of(outcomes: Outcomes) -> ReplayPairs:
     """Count the 2x2 of one run, without tainted episodes."""
-    return _Retries(outcomes).count()
+    return _read_retries(outcomes).count()
 
 
 def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> ReplayResult | None:
@@ -138,7 +143,7 @@ def replay_of(own: Iterable[Outcomes], baseline: Iterable[Outcomes] = ()) -> Rep
 
     With a placebo both sides cover only the tasks that both have a pair for.
     """
-    runs, others = list(map(_Retries, own)), list(map(_Retries, baseline))
+    runs, others = list(map(_read_retries, own)), list(map(_read_retries, baseline))
     shared = _find_paired_tasks(runs) & _find_paired_tasks(others)
     if shared:
         return ReplayResult(_total(runs, shared), _total(others, shared))

@@ -20,6 +20,7 @@ from benchapp.analysis.failures.failure_reading import (
     RefusedRow,
     choose_column,
     count_by_source,
+    count_row,
     read_failures,
 )
 from benchapp.models import Run
@@ -138,14 +139,14 @@ def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureR
     unique = {id(each.group): each.group for each in shown}
     for each in shown:
         refused[id(each.group)].append(each.refused)
-    return [(group, FailureRow(group.label, group.label, refused[id(group)])) for group in arrange(unique.values())]
+    return [(group, count_row(group.label, group.label, refused[id(group)])) for group in arrange(unique.values())]
 
 
 def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[str, object]]:
     """Return each class over all refusals with one trial of it and what its verifier reported, the most frequent first.
 
     What no rule matches comes last, and classes without a refusal are left out."""
-    cells = _cells(choices, FailureRow("", "", refused), range(len(COLUMNS)))
+    cells = _cells(choices, count_row("", "", refused), range(len(COLUMNS)))
     found = [(name, cell) for name, cell in zip(COLUMNS, cells, strict=True) if cell.count or cell.further]
     found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
     of_class: dict[str, list[RefusedRow]] = defaultdict(list)

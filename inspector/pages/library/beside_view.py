@@ -25,7 +25,7 @@ from inspector.evolution.strip_drawing import Place, StripForm, count_patches, d
 from inspector.pages.library.between import LineStories
 from inspector.pages.library.changes import read_contents, read_versions
 from inspector.pages.library.library_view import EPISODE
-from inspector.pages.library.rail import LibraryCourse, choose_episode
+from inspector.pages.library.rail import choose_episode, open_course
 from inspector.web.responses import link_to, render_page
 from inspector.web.subject import head_of, of_run
 from inspector.web.text.diff import DiffRow, draw_source_rows
@@ -89,7 +89,7 @@ class LibrarySide:
     """One of the two: its episode, the course of its library, and the skills it ended with."""
 
     def __init__(self, run: Run, episode: Episode) -> None:
-        self.run, self.episode, self.course = run, episode, LibraryCourse(run, episode)
+        self.run, self.episode, self.course = run, episode, open_course(run, episode)
         (versions,) = read_versions(self.course.rail.states[-1].snapshot)
         main = {
             path.partition("/")[0]: path for path in versions if path.count("/") == 1 and path.endswith("/SKILL.md")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import Count, QuerySet
 
 from benchapp.analysis.lineage.attribution import (
+    Baseline,
     Ended,
     LaterTrials,
     LedgerRow,
@@ -20,7 +21,7 @@ from benchapp.analysis.lineage.attribution import (
     split_by_family,
 )
 from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, find_state, read_history
-from benchapp.analysis.lineage.line_history import WorkedTrial, read_lineage
+from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
 from benchapp.models import Decision, DecisionEvidence, Entry, Episode, Run, SnapshotFile, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
@@ -202,16 +203,14 @@ class TellingStop:
     ended: Ended
 
 
+@dataclass(frozen=True, slots=True)
 class LibraryCourse:
     """The course of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
 
-    def __init__(self, run: Run, episode: Episode, history: LibraryHistory | None = None) -> None:
-        """`history`: the library's states, if the page has read them."""
-        self.history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
-        self.rail = build_rail(self.history, seeded=describe_seeding(run, episode))
-        self.lineage = read_lineage(run, episode, self.rail.states)
-        tasks = frozenset(trial.task for trial in self.lineage.trials)
-        self.baseline = once_for(run, ("no skill", tasks), lambda: read_no_skill(run, tasks))
+    rail: Rail
+    lineage: Lineage
+    baseline: Baseline
+    history: LibraryHistory
 
     def place_of(self, state: LibraryState) -> int:
         return self.rail.states.index(state)
@@ -252,6 +251,15 @@ class LibraryCourse:
         trials = list_trials_with_lines(self.lineage, skills_at, born=0)
         split = split_by_family(trials, stop.family if stop else None, self.baseline)
         return Users(change.path, count_later_trials(trials, self.baseline), *split)
+
+
+def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
+    """Open the course of a library. `history`: its states, if the page has read them."""
+    history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
+    rail = build_rail(history, seeded=describe_seeding(run, episode))
+    lineage = read_lineage(run, episode, rail.states)
+    tasks = frozenset(trial.task for trial in lineage.trials)
+    return LibraryCourse(rail, lineage, once_for(run, ("no skill", tasks), lambda: read_no_skill(run, tasks)), history)
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from django.db.models import Exists, OuterRef, QuerySet
 from django.urls import reverse
 
-from benchapp.analysis.deciding.named_values import NamedValues
+from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.hunks import Hunk, list_hunks
 from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
@@ -82,7 +82,7 @@ class Tour(Shaped):
         self.line, self.share, self.bare = found
         self.caused_it = trial == decision.after_trial
         self.check, self.message = check.name, check.message[:MAX_MESSAGE]
-        self.compared = NamedValues(check.name, check.message).expectations[:MAX_COMPARED]
+        self.compared = read_named_values(check.name, check.message).expectations[:MAX_COMPARED]
         self.path = hunk.path
         added = [
             (number, one_line(text.decode("utf-8", "replace"), MAX_LINE))

@@ -8,10 +8,11 @@ from benchapp.analysis.deciding.deciding_steps import (
     DecidingStep,
     Rule,
     StepIndex,
+    build_step_index,
     choose_chief,
     find_deciding_steps,
 )
-from benchapp.analysis.deciding.named_values import Expectation, NamedValues, is_telling
+from benchapp.analysis.deciding.named_values import Expectation, is_telling, read_named_values
 from benchapp.analysis.deciding.step_glances import StepKind, glance_at, list_written_files
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.cases import every
@@ -31,11 +32,13 @@ def shell(number: int, command: str, printed: str = "", **more: object) -> Step:
 
 def walk(*steps: tuple[str, str]) -> StepIndex:
     told = [Step(1, Source.USER, "Average the waits; 202.05 is not among them.")]
-    return StepIndex([*told, *(shell(number, command, printed) for number, (command, printed) in enumerate(steps, 2))])
+    return build_step_index(
+        [*told, *(shell(number, command, printed) for number, (command, printed) in enumerate(steps, 2))]
+    )
 
 
 def decide(name: str, message: str, index: StepIndex, **more: bool) -> list[tuple[int, str]]:
-    return [(one.step, one.words) for one in find_deciding_steps(NamedValues(name, message), index, **more)]
+    return [(one.step, one.words) for one in find_deciding_steps(read_named_values(name, message), index, **more)]
 
 
 def test_the_first_print_of_a_found_value_and_the_write_it_came_from() -> None:
@@ -111,11 +114,11 @@ def test_the_last_write_of_a_named_file_or_of_its_program(name: str, said: str) 
 
 def test_else_the_work_was_handed_in() -> None:
     steps = [shell(1, "ls", "a"), Step(2, Source.AGENT, tool_calls=(ToolCall("c", "submit", {}),))]
-    index = StepIndex([*steps, Step(3, Source.AGENT, "bye")])
+    index = build_step_index([*steps, Step(3, Source.AGENT, "bye")])
     assert decide("it is right", "", index) == [(2, "no step matches; handed in here")]
     assert decide("it is right", "", index, failed=False) == []
-    assert decide("it is right", "", StepIndex([])) == []
-    assert choose_chief(find_deciding_steps(NamedValues("it is right", ""), index)) is None
+    assert decide("it is right", "", build_step_index([])) == []
+    assert choose_chief(find_deciding_steps(read_named_values("it is right", ""), index)) is None
 
 
 def test_the_chief_is_what_was_written_not_what_it_printed() -> None:
@@ -142,12 +145,12 @@ def test_a_value_by_itself_is_found(text: str) -> None:
     ("expected 'values used: 86' in notes.md, found 94", Expectation("values used", "86", "94")),
 )
 def test_it_reads_what_was_expected_and_found(message: str, expected: Expectation) -> None:
-    assert NamedValues("a", message).expectations[0] == expected
+    assert read_named_values("a", message).expectations[0] == expected
 
 
 def test_a_short_value_is_looked_for_with_the_words_quoted_around_it() -> None:
-    assert NamedValues("a", "expected 'values used: 86' in notes.md, found 94").found == ("values used: 94",)
-    assert NamedValues("a", "expected visits 11, found 13").found == ()
+    assert read_named_values("a", "expected 'values used: 86' in notes.md, found 94").found == ("values used: 94",)
+    assert read_named_values("a", "expected visits 11, found 13").found == ()
 
 
 @every(("1", False), ("27.5", True), ("ok", False), ("none", False), ("Rosa", True))
@@ -185,6 +188,6 @@ def test_a_step_is_named_by_what_it_does(step: Step, kind: StepKind, label: str)
 @every("<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2.")
 def test_hostile_texts_take_no_time(text: str) -> None:
     started = time.process_time()
-    index = StepIndex([shell(1, text * 30_000, text * 30_000)])
-    find_deciding_steps(NamedValues(text * 100, text * 3_000), index)
+    index = build_step_index([shell(1, text * 30_000, text * 30_000)])
+    find_deciding_steps(read_named_values(text * 100, text * 3_000), index)
     assert time.process_time() - started < 2

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from benchapp.analysis.deciding.named_values import NamedValues
+from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
 from benchapp.record.trajectory_store import StoredStep
 from inspector.reader.cards import draw_cards
@@ -375,7 +375,7 @@ def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(
 def test_what_follows_a_comparison_is_quoted_whole():
     """The found value may occur again later: the rest begins after the comparison, not after its last occurrence."""
     message = "device 7: expected units 5, found 12. 'SNA12K1001' and 'SN-A12K-1001' are the same device"
-    line = CheckLine("rows", "failed", message, compared=NamedValues("rows", message).expectations)
+    line = CheckLine("rows", "failed", message, compared=read_named_values("rows", message).expectations)
     assert line.beyond == "'SNA12K1001' and 'SN-A12K-1001' are the same device"
 
 

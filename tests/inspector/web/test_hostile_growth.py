@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import pytest
 
-from benchapp.analysis.deciding.named_values import NamedValues
+from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.analysis.deciding.step_glances import glance_at
 from benchapp.analysis.diagnoses import library_rules, profile
 from benchapp.analysis.trial_rules.agent_acts import read_acts
@@ -157,7 +157,7 @@ BOUNDARIES: dict[str, Callable[[str], object]] = {
     "acts": lambda text: read_acts(ToolCall("1", "bash", {"command": text})),
     "cues of a skill": _find_cues,
     "commands of mini-swe-agent": lambda text: chat._commands(text, {}),
-    "named values": lambda text: NamedValues("test_a", text),
+    "named values": lambda text: read_named_values("test_a", text),
 }
 
 

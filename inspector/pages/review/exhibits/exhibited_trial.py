@@ -73,7 +73,7 @@ class TrialExhibit:
         mask = masks.names
         window = parse_window(trajectory.steps_total if trajectory else 0, query)
         uses = read_uses(attempt)
-        page = Steps(trial, trajectory, window, masks, uses)
+        page = _read_steps(trial, trajectory, window, masks, uses)
         skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
         drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
         self.window = window = window.of(drawn)
@@ -121,7 +121,7 @@ class ShownFields:
             attempt = trial.counting_attempt()
             self._context = masks_of_trial(trial, attempt, self._hidden), read_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
-        steps = Steps(trial, trajectory, window, *self._context)
+        steps = _read_steps(trial, trajectory, window, *self._context)
         whole = read_whole_step(trajectory, number)
         shown = {name: steps.show(whole, name) for name, _ in fields(whole)} if whole else {}
         return {name: text for name, text in shown.items() if text is not None}
@@ -180,6 +180,7 @@ def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> list[CheckLine]:
 # --- steps as they are shown ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
 class Steps:
     """A page of steps with the way from what is shown of them to what is recorded.
 
@@ -187,18 +188,11 @@ class Steps:
     them, so the first prompt, which holds the same and what the condition added, need not be.
     """
 
-    def __init__(
-        self, trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
-    ) -> None:
-        """Texts are read in full, so that a mask never depends on where a long one was cut. What comes before the
-        agent's first step is the prompt; if none of the first steps is the agent's, all of them are."""
-        revision = trial.task_revision
-        rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
-        self.stored = read_page(trajectory, window.first, window.count) if trajectory else ()
-        self.masks = masks
-        self.skill_steps = frozenset(list_uses_by_step(uses, trajectory))
-        self.instruction_known = revision is not None and revision.instruction_id is not None
-        self.first_agent_step = next((row["n"] for row in rows if row["source"] == Source.AGENT), PROMPT_STEPS + 1)
+    stored: Sequence[StoredStep]
+    masks: Masks
+    skill_steps: frozenset[int]
+    instruction_known: bool
+    first_agent_step: int
 
     def texts(self, stored: StoredStep) -> list[StepText]:
         """Return what there is to read in a step. A notice has no name: nothing in it can be marked."""
@@ -282,3 +276,19 @@ class Steps:
 
 def _notice(text: str) -> StepText:
     return StepText("", HIDDEN_KIND, "", text, len(text), 0)
+
+
+def _read_steps(
+    trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
+) -> Steps:
+    """Read a page of steps with their texts in full, so that a mask never depends on where a long text was cut. What
+    comes before the agent's first step is the prompt; if none of the first steps is the agent's, all of them are."""
+    revision = trial.task_revision
+    rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
+    return Steps(
+        stored=read_page(trajectory, window.first, window.count) if trajectory else (),
+        masks=masks,
+        skill_steps=frozenset(list_uses_by_step(uses, trajectory)),
+        instruction_known=revision is not None and revision.instruction_id is not None,
+        first_agent_step=next((row["n"] for row in rows if row["source"] == Source.AGENT), PROMPT_STEPS + 1),
+    )

@@ -17,7 +17,7 @@ from django.urls import reverse
 from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
 from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.review.codebooks.hierarchy import keys_of
-from benchapp.review.queues.populations import FACETS
+from benchapp.review.queues.populations import FACETS, Extent
 from benchapp.review.queues.review_progress import count_reviews
 from benchapp.review.results.code_counts import Guesses, Saturation, guesses_of, saturation_of
 from benchapp.review.results.population_shares import Share
@@ -33,6 +33,7 @@ from benchapp.review.results.queue_results import (
     coding_of,
     drop_undecided,
     extent_if_known,
+    heading_of,
     uncoded_strata,
 )
 from benchapp.stats.inference.interval import Interval
@@ -102,14 +103,18 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
     return ResultsChoices(tuple(dict.fromkeys(also)), asked, **given), problems
 
 
+@dataclass(frozen=True, slots=True)
 class Example:
     """A place in the evidence that shows a code. quote: the memo, else the marked words; by: a reviewer's name, or the
     codebook."""
 
-    def __init__(self, trial: UUID, step: int | None, quote: str, by: str, task: str, condition: str) -> None:
-        self.trial, self.quote, self.by, self.task, self.condition = trial, quote, by, task, condition
-        self.url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
-        self.where = f"step {step}" if step else "trial"
+    trial: UUID
+    url: str
+    where: str
+    quote: str
+    by: str
+    task: str
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +131,13 @@ class FirstFailures:
         return sum(self.counts)
 
 
+@dataclass(frozen=True)
 class Results:
-    def __init__(self, queues: Sequence[Queue], asked: ResultsChoices) -> None:
-        """Read the results of these queues. NotTogether if they cannot be counted together."""
-        self.queues, self.asked = tuple(queues), asked
-        self.coding, self.extent = coding_of(queues), extent_if_known(queues)
-        problem = (
-            "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
-        )
-        self.problems = (problem,) if self.extent is None and self.coding.unit == Queue.Unit.TRIAL else ()
+    queues: tuple[Queue, ...]
+    asked: ResultsChoices
+    coding: QueueCoding
+    extent: Extent | None
+    problems: tuple[str, ...] = ()
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -148,7 +151,7 @@ class Results:
 
     @cached_property
     def heading(self) -> Heading:
-        return Heading(self.coding)
+        return heading_of(self.coding)
 
     @property
     def is_open(self) -> bool:
@@ -303,6 +306,14 @@ class Results:
             yield "You chose a part of the population; its size is estimated too."
 
 
+def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
+    """Read the results of these queues. NotTogether if they cannot be counted together."""
+    coding, extent = coding_of(queues), extent_if_known(queues)
+    unknown = extent is None and coding.unit == Queue.Unit.TRIAL
+    problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
+    return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
+
+
 def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
@@ -310,7 +321,7 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
     names = ("code_id", "trial__public_id", "step", "trial__task__title", "trial__episode__run__condition")
     rows = shown.values_list(*names, Left("note", QUOTE_CHARS), Left("quote", QUOTE_CHARS))
     for code, trial, step, task, condition, note, quote in rows:
-        yield code, Example(trial, step, note or quote, "codebook", task, condition)
+        yield code, _example(trial, step, note or quote, "codebook", task, condition)
 
 
 def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
@@ -331,4 +342,9 @@ def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Exampl
     rows = labels.values_list(*names, *columns, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
     for code, item, trial, step, *described, memo, quote in sorted(rows, key=lambda row: row[3] is None):
         if item not in counted or code in counted[item]:
-            yield code, Example(trial, step, memo or quote, *described)
+            yield code, _example(trial, step, memo or quote, *described)
+
+
+def _example(trial: UUID, step: int | None, quote: str, by: str, task: str, condition: str) -> Example:
+    url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
+    return Example(trial, url, f"step {step}" if step else "trial", quote, by, task, condition)

@@ -54,6 +54,7 @@ from inspector.pages.review.results.results import (
     Example,
     Results,
     parse_choices,
+    results_of,
 )
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
@@ -161,7 +162,7 @@ def _load_results(request: HttpRequest, public_id: UUID) -> Results:
     if queues[1:]:
         _check_open(queues[1:], user)
     try:
-        return Results(queues, asked)
+        return results_of(queues, asked)
     except NotTogether as error:
         raise ResultsRefused(400, [str(error)], queue) from error
 
