@@ -22,7 +22,7 @@ from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.population_shares import CorrectedShare, correct_share
-from benchapp.review.results.queue_results import Basis, Coded, coding_of, sample_of
+from benchapp.review.results.queue_results import Basis, Coded, QueueCoding, sample_of
 from benchapp.review.suggestions.judging_queue import source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.inference.shares import Rate
@@ -142,7 +142,7 @@ def _rate(k: int, n: int) -> Rate:
 
 
 def truth_of(queue: Queue) -> Truth:
-    coding = coding_of([queue])
+    coding = QueueCoding([queue])
     needed = dict(queue.items.values_list("pk", "reviews_needed"))
     codes: dict[int, frozenset[int]] = {}
     basis = dict.fromkeys((Basis.RESOLVED, Basis.AGREED, Basis.SINGLE), 0)
