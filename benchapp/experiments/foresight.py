@@ -432,20 +432,40 @@ class DesignRow(Shaped):
         return planning.count_found(self.power)
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchDesign(Shaped):
     """`spread_from`: number of earlier replicates behind the spread; 0 if it is a guess. `stated`: values that the
-    asker gave instead. difference: the share that `power` of a row is about."""
+    asker gave instead. `episodes`, `tasks` (that decide): of one replicate. difference: the share that `power` of a
+    row is about."""
 
-    episodes: int  # of one replicate
-    tasks: int  # of one replicate, that decide
-    replicates: int
-    spread_from: int
-    rows: tuple[DesignRow, ...]
-    samples: int
-    spread: planning.Spread
-    stated: tuple[str, ...]
-    difference: float
+    json_shape = JsonShape("episodes tasks replicates spread_from rows samples spread stated difference")
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        expected: ExperimentEstimate,
+        workers: int,
+        stated: Mapping[str, float] | None = None,
+    ) -> None:
+        """Read the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
+        and parts of a spread, as shares, instead of what was measured or guessed."""
+        plans, given = next(iter(prepared.plans.values())), dict(stated or {})
+        self.replicates = prepared.spec.replicates
+        self.difference = given.pop("difference", planning.SOUGHT)
+        self.stated = sorted(given)
+        phase, once = _plan_once(plans)
+        self.episodes = len(plans)
+        self.tasks = sum(once.tasks) * once.samples
+        self.samples = once.samples
+        measured = _measure_spread(prepared, phase)
+        self.spread_from = measured.runs if measured else 0
+        self.spread = planning.state_spread(measured.spread if measured else planning.GUESS, given)
+        self.rows: list[DesignRow] = []
+        for replicates in sorted({*OFFERED, self.replicates}):
+            scaled = expected.whole.scale(replicates, self.replicates)
+            design = planning.Design(once.tasks, (replicates, replicates), once.samples)
+            detectable = planning.find_least(design, self.spread)
+            power = planning.predict_power(design, self.spread, self.difference)
+            self.rows.append(DesignRow(replicates, detectable, power, scaled, scaled.wall_seconds(workers)))
 
     @property
     def sought(self) -> float:
@@ -472,36 +492,6 @@ class LaunchDesign(Shaped):
     @property
     def axis_middle(self) -> int:
         return self.axis // 2
-
-
-def describe_design(
-    prepared: Prepared, expected: ExperimentEstimate, workers: int, stated: Mapping[str, float] | None = None
-) -> LaunchDesign:
-    """Describe the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
-    and parts of a spread, as shares, instead of what was measured or guessed."""
-    plans, asked, given = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
-    difference = given.pop("difference", planning.SOUGHT)
-    phase, once = _plan_once(plans)
-    measured = _measure_spread(prepared, phase)
-    spread = planning.state_spread(measured.spread if measured else planning.GUESS, given)
-    whole = expected.whole
-    rows = []
-    for replicates in sorted({*OFFERED, asked}):
-        scaled = whole.scale(replicates, asked)
-        design = planning.Design(once.tasks, (replicates, replicates), once.samples)
-        found = planning.find_least(design, spread), planning.predict_power(design, spread, difference)
-        rows.append(DesignRow(replicates, *found, scaled, scaled.wall_seconds(workers)))
-    return LaunchDesign(
-        episodes=len(plans),
-        tasks=sum(once.tasks) * once.samples,
-        replicates=asked,
-        spread_from=measured.runs if measured else 0,
-        rows=tuple(rows),
-        samples=once.samples,
-        spread=spread,
-        stated=tuple(sorted(given)),
-        difference=difference,
-    )
 
 
 def _plan_once(plans: Sequence[EpisodePlan]) -> tuple[Phase, planning.Design]:

@@ -113,7 +113,7 @@ def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
 def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | None = None) -> RoundsPreview:
     """Preview what would run, and what it would take, without writing. `times`: trials of each task with each library.
     `max_usd`: for all probes, divided by trials. Raise NotPossible if nothing is open, or too much; else as
-    `probe_runs.preview`."""
+    `probe_runs.ProbePreview`."""
     probe_runs.require_times(times)
     wanted = [(episode, probe_runs.AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
@@ -124,7 +124,7 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
 def preview_probes(
     wanted: Sequence[tuple[Episode, probe_runs.AskedProbe]], *, times: int, max_usd: float | None = None
 ) -> RoundsPreview:
-    """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.preview`."""
+    """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.ProbePreview`."""
     if len(wanted) > MAX_LIBRARIES:
         raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
     episodes = {episode.pk: episode for episode, _ in wanted}
@@ -143,7 +143,7 @@ def preview_probes(
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = replace(each, tasks=mine, times=times, max_usd=share)
         suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
-        found.append(probe_runs.preview(episode, asked, suite=suite, past=past))
+        found.append(probe_runs.ProbePreview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 
 
