@@ -17,7 +17,7 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
-from benchapp.experiments.foresight import Past, estimate, read_past
+from benchapp.experiments.foresight import Past, estimate
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import (
@@ -209,7 +209,7 @@ class ProbePreview:
         as_origin = _as_origin(self.prepared, episode.run.condition)
         (arm,) = as_origin.setups
         if arm not in past:
-            past[arm] = read_past(as_origin)
+            past[arm] = Past(as_origin)
         self.estimate = estimate(as_origin, past[arm])
 
     def _prepare(self, max_usd: float | None, seed: int | None, suite: Suite) -> Prepared:
