@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Model, Q
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
@@ -30,62 +30,34 @@ MAX_CONTENTS = 20_000_000
 MAX_TOTAL = 512 * 1024**3  # bytes of all members, as protection from bombs
 
 
-@dataclass(frozen=True, slots=True)
 class Manifest:
-    experiment: UUID
-    name: str
-    record_digest: str
-    files: tuple[tuple[str, int, str], ...]  # name, bytes, SHA-256; what runs share comes first
-    contents: int
-    forked_from: dict[UUID, UUID]
-    probe_of: dict[UUID, tuple[UUID, UUID | None]]  # probe -> its origin's episode, the decision it is about
+    """`files`: (name, bytes, SHA-256); what runs share comes first. `probe_of`: probe -> its origin's episode, the
+    decision it is about."""
 
-
-@dataclass(slots=True)
-class Checked:
-    """What the first reading found. `ids`: public ids by table, which must not be taken here."""
-
-    manifest: Manifest
-    counts: Counter[str] = field(default_factory=Counter)
-    ids: dict[str, list[UUID]] = field(default_factory=dict)
-
-
-def check_archive(path: Path) -> Checked:
-    """Read the whole file once. Raise ArchiveError for the first fault."""
-    with open_members(path) as members:
-        manifest = read_manifest(next(members, None))
-        found = _Reading(Checked(manifest))
-        found.contents(members, manifest.contents)
-        found.files(members, manifest)
-    return found.checked
-
-
-def read_manifest(member: Member | None) -> Manifest:
-    if member is None or member.name != MANIFEST:
-        raise ArchiveError(
-            "",
-            f"an archive that begins with {MANIFEST}",
-            f"it begins with {member.name!r:.80}" if member else "it is empty",
-        )
-    try:
-        raw = json.loads(member.whole(MAX_MANIFEST).decode())
-        if raw["format"] != FORMAT:
-            message = f"found {raw['format']!r:.60}: another version of Skillglass, or another program, wrote it"
-            raise ArchiveError(MANIFEST, f"format {FORMAT}", message)
-        return Manifest(
-            experiment=UUID(raw["experiment"]["id"]),
-            name=str(raw["experiment"]["name"])[:300],
-            record_digest=_digest(raw["record_digest"]),
-            files=tuple(_read_file(item, place) for place, item in enumerate(raw["files"])),
-            contents=_at_most(raw["contents"], MAX_CONTENTS),
-            forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
-            probe_of={
+    def __init__(self, member: Member | None) -> None:
+        if member is None or member.name != MANIFEST:
+            raise ArchiveError(
+                "",
+                f"an archive that begins with {MANIFEST}",
+                f"it begins with {member.name!r:.80}" if member else "it is empty",
+            )
+        try:
+            self.raw = raw = json.loads(member.whole(MAX_MANIFEST).decode())
+            if raw["format"] != FORMAT:
+                message = f"found {raw['format']!r:.60}: another version of Skillglass, or another program, wrote it"
+                raise ArchiveError(MANIFEST, f"format {FORMAT}", message)
+            self.experiment = UUID(raw["experiment"]["id"])
+            self.name = str(raw["experiment"]["name"])[:300]
+            self.record_digest = _digest(raw["record_digest"])
+            self.files = [_read_file(item, place) for place, item in enumerate(raw["files"])]
+            self.contents = _at_most(raw["contents"], MAX_CONTENTS)
+            self.forked_from = {UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()}
+            self.probe_of = {
                 UUID(probe): (UUID(values["episode"]), None if values["decision"] is None else UUID(values["decision"]))
                 for probe, values in raw.get("probe_of", {}).items()
-            },
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ArchiveError(MANIFEST, "a valid archive manifest", f"{type(error).__name__}: {error}") from error
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ArchiveError(MANIFEST, "a valid archive manifest", f"{type(error).__name__}: {error}") from error
 
 
 def _read_file(raw: dict[str, object], place: int) -> tuple[str, int, str]:
@@ -147,17 +119,25 @@ def _check_lines(member: Member | None, entry: tuple[str, int, str]) -> Iterator
         raise ArchiveError(name, "the digest in the manifest", hashed.hexdigest())
 
 
-class _Reading:
-    def __init__(self, checked: Checked) -> None:
-        self.checked = checked
+class CheckedArchive:
+    """What the first reading found. `ids`: public ids by table, which must not be taken here."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the whole file once. Raise ArchiveError for the first fault."""
+        self.counts: Counter[str] = Counter()
+        self.ids: dict[str, list[UUID]] = {}
         self._held: set[bytes] = set()
         self._used: set[bytes] = set()
         self._snapshots: list[tuple[str, dict[str, list[object]]]] = []  # digest, path -> [digest, mode]
         self._total = 0
+        with open_members(path) as members:
+            self.manifest = Manifest(next(members, None))
+            self._check_contents(members)
+            self._check_files(members)
 
-    def contents(self, members: Iterator[Member], expected: int) -> None:
+    def _check_contents(self, members: Iterator[Member]) -> None:
         before = ""
-        for _ in range(expected):
+        for _ in range(self.manifest.contents):
             digest, content = read_content(next(members, None))
             if digest <= before:
                 raise ArchiveError(f"blobs/{digest}", "contents sorted, each once", f"it follows {before}")
@@ -170,10 +150,15 @@ class _Reading:
         if self._total > MAX_TOTAL:
             raise ArchiveError("", f"at most {MAX_TOTAL:,} bytes unpacked", "there is more")
 
-    def files(self, members: Iterator[Member], manifest: Manifest) -> None:
-        for (name, size, _), rows in iterate_files(members, manifest):
+    def _check_files(self, members: Iterator[Member]) -> None:
+        for (name, size, _), rows in iterate_files(members, self.manifest):
             self._weigh(size)
-            self._file(rows, of_run=name != SHARED)
+            before = self.counts["run"]
+            for row in rows:
+                self.counts[row.table.name] += 1
+                self._check_row(row)
+            if name != SHARED and self.counts["run"] != before + 1:
+                raise ArchiveError("", "one run in each of its files", "none, or several")
         if extra := next(members, None):
             raise ArchiveError(ascii(extra.name)[:80], "nothing after the last run", "another file")
         for digest, paths in self._snapshots:
@@ -181,18 +166,10 @@ class _Reading:
                 raise ArchiveError(SHARED, "files that add up to their snapshot's digest", f"snapshot {digest}")
         if len(self._used) != len(self._held):
             raise ArchiveError("", "contents that a row names", f"{len(self._held) - len(self._used):,} that none does")
-        if self.checked.ids.get("experiment") != [manifest.experiment]:
+        if self.ids.get("experiment") != [self.manifest.experiment]:
             raise ArchiveError(SHARED, "the one experiment that the manifest names", "another")
 
-    def _file(self, rows: Iterator[ArchiveRow], *, of_run: bool) -> None:
-        before = self.checked.counts["run"]
-        for row in rows:
-            self.checked.counts[row.table.name] += 1
-            self._row(row)
-        if of_run and self.checked.counts["run"] != before + 1:
-            raise ArchiveError("", "one run in each of its files", "none, or several")
-
-    def _row(self, row: ArchiveRow) -> None:
+    def _check_row(self, row: ArchiveRow) -> None:
         for name in row.table.contents:
             if row.values.get(name) is not None:
                 digest = bytes.fromhex(row.value_of(name, str))
@@ -200,21 +177,21 @@ class _Reading:
                     raise ArchiveError(row.place, "contents that the archive holds", f"{digest.hex()} is missing")
                 self._used.add(digest)
         if row.table in PUBLIC:
-            self.checked.ids.setdefault(row.table.name, []).append(row.value_of("public_id", UUID))
+            self.ids.setdefault(row.table.name, []).append(row.value_of("public_id", UUID))
         match row.table.name:
             case "snapshot":
                 self._snapshots.append((row.value_of("digest", str), {}))
             case "file":
-                self._snapshot_file(row)
+                self._check_snapshot_file(row)
             case "trajectory":
                 row.value_of("attempt", int)  # its owner
-                self.checked.counts["steps"] += row.value_of("steps_total", int)
+                self.counts["steps"] += row.value_of("steps_total", int)
             case "session":
                 row.value_of("call", int)
             case "probe" if not _are_hunks(row.values.get("reverted", [])):
                 raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 
-    def _snapshot_file(self, row: ArchiveRow) -> None:
+    def _check_snapshot_file(self, row: ArchiveRow) -> None:
         path = row.value_of("path", str)
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "/".join(parts) != path:
@@ -222,6 +199,17 @@ class _Reading:
         if (skill := row.value_of("skill", str)) != parts[0][:200]:
             raise ArchiveError(row.place, "the skill its path begins with", f"{skill!r:.80}")
         self._snapshots[row.value_of("snapshot", int)][1][path] = [row.value_of("blob", str), row.value_of("mode", int)]
+
+    def refuse_taken(self) -> None:
+        """Refuse taken ids. They come from a source or are random, so a taken one is the same thing elsewhere here."""
+        for table in PUBLIC:
+            ids = self.ids.get(table.name, [])
+            for start in range(0, len(ids), ASKED_AT_ONCE):
+                rows = table.model._default_manager.filter(public_id__in=ids[start : start + ASKED_AT_ONCE])
+                taken = rows.values_list("public_id", flat=True).first()
+                if taken is not None:
+                    message = f"the {table.name} {taken} exists here in another experiment"
+                    raise ArchiveError("", "an experiment that is new here", message)
 
 
 ROWS_AT_ONCE = 1_000
@@ -241,13 +229,34 @@ class TakenIn:
     def link_origins(self) -> int:
         """Link forks and probes to the runs they come from, as far as those are here.
         Return how many links stay open."""
-        _link_forks(self.experiment, self.manifest)
-        _link_probes(self.experiment, self.manifest)
+        self._link_forks()
+        self._link_probes()
         forks = self.experiment.runs.filter(public_id__in=self.manifest.forked_from, forked_from=None)
-        probes = Probe.objects.filter(
-            run__experiment=self.experiment, public_id__in=self.manifest.probe_of, origin=None
+        return forks.count() + self._unlinked_probes().count()
+
+    def _link_forks(self) -> None:
+        """Link forks to the runs they come from; repeating the import links what was added since."""
+        origins: dict[UUID, int] = dict(
+            Run.objects.filter(public_id__in=self.manifest.forked_from.values()).values_list("public_id", "pk")
         )
-        return forks.count() + probes.count()
+        for run, origin in self.manifest.forked_from.items():
+            if origin in origins:
+                self.experiment.runs.filter(public_id=run, forked_from=None).update(forked_from=origins[origin])
+
+    def _link_probes(self) -> None:
+        """Link probes to the episodes they come from. The episode's own record must produce the library that was
+        mounted: anybody can write an id into an archive, and a probe is shown next to the decision it is about."""
+        for probe in self._unlinked_probes():
+            episode, decision = self.manifest.probe_of[probe.public_id]
+            probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()
+            if decision:
+                probe.decision = Decision.objects.filter(public_id=decision, episode=probe.origin).first()
+            if probe.origin and next(check_remaking(probe), None) is None:
+                probe.save(update_fields=["origin", "decision"])
+
+    def _unlinked_probes(self) -> QuerySet[Probe]:
+        probes = Probe.objects.filter(run__experiment=self.experiment, origin=None)
+        return probes.filter(public_id__in=self.manifest.probe_of)
 
 
 def take_in(path: Path, *, source: str) -> TakenIn:
@@ -255,7 +264,7 @@ def take_in(path: Path, *, source: str) -> TakenIn:
 
     Raise ArchiveError, with nothing changed, if the file is faulty, or another record has its place here.
     """
-    checked = check_archive(path)
+    checked = CheckedArchive(path)
     existing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
     if existing is not None:
         if existing.deleted_at is not None:
@@ -266,10 +275,10 @@ def take_in(path: Path, *, source: str) -> TakenIn:
         taken = TakenIn(existing, False, checked.counts, checked.manifest)
         taken.link_origins()
         return taken
-    _refuse_taken(checked)
+    checked.refuse_taken()
     with open_members(path) as members:
-        manifest = read_manifest(next(members, None))
-        if manifest != checked.manifest:
+        manifest = Manifest(next(members, None))
+        if manifest.raw != checked.manifest.raw:
             raise ArchiveError("", "a file that does not change", "it changed during the import")
         # Store contents before the rows that refer to them. Unused ones are swept.
         waiting: list[bytes] = []
@@ -291,18 +300,6 @@ def take_in(path: Path, *, source: str) -> TakenIn:
         except IntegrityError as error:
             raise ArchiveError("", "rows that fit together and are nobody's here", str(error)[:300]) from error
     return taken
-
-
-def _refuse_taken(checked: Checked) -> None:
-    """Refuse taken ids. They come from a source or are random, so a taken one is the same thing elsewhere here."""
-    for table in PUBLIC:
-        ids = checked.ids.get(table.name, [])
-        for start in range(0, len(ids), ASKED_AT_ONCE):
-            some = ids[start : start + ASKED_AT_ONCE]
-            taken = table.model._default_manager.filter(public_id__in=some).values_list("public_id", flat=True).first()
-            if taken is not None:
-                message = f"the {table.name} {taken} exists here in another experiment"
-                raise ArchiveError("", "an experiment that is new here", message)
 
 
 @dataclass(slots=True)
@@ -377,27 +374,6 @@ class _ReadRows:
             made = TABLES[table].model._default_manager.bulk_create(self._waiting)
             self.keys[table] += [row.pk for row in made]
             self._waiting = []
-
-
-def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
-    """Link forks to the runs they come from, if those are here; repeating the import links what was added since."""
-    origins: dict[UUID, int] = dict(
-        Run.objects.filter(public_id__in=manifest.forked_from.values()).values_list("public_id", "pk")
-    )
-    for run, origin in manifest.forked_from.items():
-        if origin in origins:
-            experiment.runs.filter(public_id=run, forked_from=None).update(forked_from=origins[origin])
-
-
-def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
-    """Link probes to the episodes they come from, if those are here. The episode's own record must produce the library
-    that was mounted: anybody can write an id into an archive, and a probe is shown next to the decision it is about."""
-    for probe in Probe.objects.filter(run__experiment=experiment, origin=None, public_id__in=manifest.probe_of):
-        episode, decision = manifest.probe_of[probe.public_id]
-        probe.origin = Episode.objects.filter(public_id=episode).select_related("run").first()
-        probe.decision = Decision.objects.filter(public_id=decision, episode=probe.origin).first() if decision else None
-        if probe.origin and next(check_remaking(probe), None) is None:
-            probe.save(update_fields=["origin", "decision"])
 
 
 def _flaws(experiment: Experiment) -> Iterator[Flaw]:

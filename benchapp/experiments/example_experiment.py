@@ -24,7 +24,7 @@ from benchapp.analysis.lineage.library_states import LibraryState, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.experiments.launch import launch
 from benchapp.experiments.preparation import EPISODE_ORDER
-from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
+from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, read_choice
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Trial
 from runner.base.types import Phase
@@ -104,7 +104,7 @@ def run_example(*, workers: int = 1) -> list[Experiment]:
 def run_probes(experiment: Experiment, *, workers: int = 1) -> list[Experiment]:
     """Run the probe without the lines of one change, the one without the worst line, and the control of each."""
     taken_back = [choose_probe(experiment), choose_line_probe(experiment)]
-    asked = [(each, preview(each.episode, make_control(each), seed=PROBE_SEED)) for each in taken_back]
+    asked = [(each, ProbePreview(each.episode, make_control(each), seed=PROBE_SEED)) for each in taken_back]
     probes = [launch_probe(each, reason=REASON).run.experiment for pair in asked for each in pair]
     for probe in probes:
         work_off(list_episodes(probe), workers=workers)
@@ -192,7 +192,7 @@ def choose_line_probe(experiment: Experiment) -> ProbePreview:
         alone = [line for hunk in read_choice(place.episode, asked).hunks for line in hunk.lines]
         hunks = tuple(line.id for line in alone if b"".join(line.added).decode().strip()[:MAX_LENGTH] in texts)
         if hunks:
-            return preview(place.episode, replace(asked, revert=hunks), seed=PROBE_SEED)
+            return ProbePreview(place.episode, replace(asked, revert=hunks), seed=PROBE_SEED)
     raise Unfinished("no line is left to be probed")
 
 
@@ -204,7 +204,7 @@ def _try_without(episode: Episode, made: LibraryState, state: LibraryState) -> P
     asked = AskedProbe(state.key, decision.number, (), tasks, PROBE_TIMES)
     hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
     try:
-        return preview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
+        return ProbePreview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
     except HunkGone:
         return None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
@@ -133,27 +133,86 @@ class ExperimentEstimate(Shaped):
 Taken = dict[str, list[float]]
 
 
-@dataclass(slots=True)
 class Past:
-    """Earlier trials and episodes, by what they must have in common with the planned ones."""
+    """Earlier trials and episodes, by what they must have in common with the planned ones: two queries."""
 
-    trials: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
-    authors: dict[tuple[object, ...], Taken] = field(default_factory=lambda: defaultdict(_make_empty))
-    prices: dict[str, Prices | None] = field(default_factory=dict)  # by model, of those that were asked for
+    def __init__(self, prepared: Prepared) -> None:
+        self.trials: dict[tuple[object, ...], Taken] = defaultdict(_make_empty)
+        self.authors: dict[tuple[object, ...], Taken] = defaultdict(_make_empty)
+        self._prices: dict[str, Prices | None] = {}  # by model, of those that were asked for
+        arms = list(prepared.setups)
+        launched = Q(episode__run__experiment__origin=Experiment.Origin.RUN)
+        elsewhere = Q(episode__run__experiment__origin=Experiment.Origin.IMPORTED) & ~Q(episode__run__setup_digest="")
+        narrowed = (launched | elsewhere) & Q(
+            episode__run__experiment__deleted_at=None,
+            episode__run__experiment__suite__key=prepared.suite.key,
+            episode__run__condition__in={arm.condition for arm in arms},
+        )
+        done = Trial.objects.filter(
+            narrowed,
+            is_done=True,
+            episode__run__harness__in={arm.agent for arm in arms},
+            episode__run__agent_model__in={arm.agent_model or "" for arm in arms},
+        )
+        for *key, given, cached, received, cost, seconds in done.values_list(
+            *("task__key", "episode__run__condition", "episode__run__harness", "episode__run__agent_model"),
+            *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "duration_seconds"),
+        ):
+            usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
+            self._add(self.trials[tuple(key)], key[-1], usage, seconds)
+        self._take_authors(narrowed, {arm.author_model for arm in arms if arm.author_model})
 
-    def price(self, model: str, usage: Usage) -> float | None:
+    def _take_authors(self, narrowed: Q, authors: set[str]) -> None:
+        """Add what the author of each finished episode took. Tokens and cost count only if every call has them."""
+        calls = ModelCall.objects.filter(
+            narrowed, purpose__in=AUTHORING, episode__status="done", episode__run__author_model__in=authors
+        )
+        episodes = (
+            calls.order_by()
+            .values_list(
+                *("episode", "episode__key", "episode__run__condition"),
+                *("episode__run__author_model", "episode__run__author_agent"),
+            )
+            .annotate(
+                total=Count("pk"),
+                tokens_known=Count(F("input_tokens") + F("output_tokens")),
+                costs_known=Count("cost_usd"),
+                given=Sum("input_tokens"),
+                cached=Sum("cached_tokens"),
+                received=Sum("output_tokens"),
+                cost=Sum("cost_usd"),
+                seconds=Sum(F("finished_at") - F("started_at")),
+            )
+        )
+        for _, *key, total, tokens_known, costs_known, given, cached, received, cost, seconds in episodes:
+            tokens = Usage(given, cached, received) if tokens_known == total else Usage()
+            usage = replace(tokens, cost_usd=cost if costs_known == total else None)
+            took = None if seconds is None else seconds.total_seconds()
+            _, _, author, _ = key
+            self._add(self.authors[tuple(key)], author, usage, took)
+
+    def _add(self, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
+        is_known = usage.input_tokens is not None and usage.output_tokens is not None
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if is_known else None
+        priced = self._price(model, usage) if usage.cost_usd is None else None
+        taken["seen"].append(1.0)
+        for name, value in zip((*AMOUNTS, "priced"), (tokens, usage.cost_usd, seconds, priced), strict=True):
+            if value is not None:
+                taken[name].append(float(value))
+
+    def _price(self, model: str, usage: Usage) -> float | None:
         """Return what the tokens would cost now. Looked up only when needed: a price list takes seconds to load."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
-        if model not in self.prices:
-            self.prices[model] = prices_of(make_model(model)) if model else None
-        found = self.prices[model]
+        if model not in self._prices:
+            self._prices[model] = prices_of(make_model(model)) if model else None
+        found = self._prices[model]
         return None if found is None else found.cost(usage)
 
 
 def estimate(prepared: Prepared, past: Past | None = None) -> ExperimentEstimate:
     """Estimate with two queries for any experiment; none if `past` has all its arms already."""
-    past = past or read_past(prepared)
+    past = past or Past(prepared)
     first: dict[Arm, Estimate] = {}
     arms: dict[Arm, Estimate] = {}
     unknown = set()
@@ -206,83 +265,6 @@ def _make_empty() -> Taken:
 
 def _trial_key(arm: Arm, task: str) -> tuple[object, ...]:
     return task, arm.condition, arm.agent, arm.agent_model or ""
-
-
-# --- what the record knows ----------------------------------------------------------------------------------------
-
-
-def read_past(prepared: Prepared) -> Past:
-    arms = list(prepared.setups)
-    past = Past()
-    launched = Q(episode__run__experiment__origin=Experiment.Origin.RUN)
-    elsewhere = Q(episode__run__experiment__origin=Experiment.Origin.IMPORTED) & ~Q(episode__run__setup_digest="")
-    narrowed = (launched | elsewhere) & Q(
-        episode__run__experiment__deleted_at=None,
-        episode__run__experiment__suite__key=prepared.suite.key,
-        episode__run__condition__in={arm.condition for arm in arms},
-    )
-    _take_trials(past, narrowed, {arm.agent for arm in arms}, {arm.agent_model or "" for arm in arms})
-    _take_authors(past, narrowed, {arm.author_model for arm in arms if arm.author_model})
-    return past
-
-
-def _take_trials(past: Past, narrowed: Q, agents: set[str], models: set[str]) -> None:
-    done = Trial.objects.filter(
-        narrowed, is_done=True, episode__run__harness__in=agents, episode__run__agent_model__in=models
-    )
-    for task, condition, harness, model, given, cached, received, cost, seconds in done.values_list(
-        "task__key",
-        "episode__run__condition",
-        "episode__run__harness",
-        "episode__run__agent_model",
-        "input_tokens",
-        "cached_tokens",
-        "output_tokens",
-        "cost_usd",
-        "duration_seconds",
-    ):
-        usage = Usage(input_tokens=given, cached_tokens=cached, output_tokens=received, cost_usd=cost)
-        _add_taken(past, past.trials[task, condition, harness, model], model, usage, seconds)
-
-
-def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
-    """Add what the author of each finished episode took. Tokens and cost count only if every call has them."""
-    calls = ModelCall.objects.filter(
-        narrowed, purpose__in=AUTHORING, episode__status="done", episode__run__author_model__in=authors
-    )
-    episodes = (
-        calls.order_by()
-        .values_list(
-            *("episode", "episode__key", "episode__run__condition"),
-            *("episode__run__author_model", "episode__run__author_agent"),
-        )
-        .annotate(
-            total=Count("pk"),
-            tokens_known=Count(F("input_tokens") + F("output_tokens")),
-            costs_known=Count("cost_usd"),
-            given=Sum("input_tokens"),
-            cached=Sum("cached_tokens"),
-            received=Sum("output_tokens"),
-            cost=Sum("cost_usd"),
-            seconds=Sum(F("finished_at") - F("started_at")),
-        )
-    )
-    for _, *key, total, tokens_known, costs_known, given, cached, received, cost, seconds in episodes:
-        tokens = Usage(given, cached, received) if tokens_known == total else Usage()
-        usage = replace(tokens, cost_usd=cost if costs_known == total else None)
-        took = None if seconds is None else seconds.total_seconds()
-        _, _, author, _ = key
-        _add_taken(past, past.authors[tuple(key)], author, usage, took)
-
-
-def _add_taken(past: Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
-    is_known = usage.input_tokens is not None and usage.output_tokens is not None
-    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if is_known else None
-    priced = past.price(model, usage) if usage.cost_usd is None else None
-    taken["seen"].append(1.0)
-    for name, value in zip((*AMOUNTS, "priced"), (tokens, usage.cost_usd, seconds, priced), strict=True):
-        if value is not None:
-            taken[name].append(float(value))
 
 
 SHOWN = 3  # names in one note
@@ -432,20 +414,40 @@ class DesignRow(Shaped):
         return planning.count_found(self.power)
 
 
-@dataclass(frozen=True, slots=True)
 class LaunchDesign(Shaped):
     """`spread_from`: number of earlier replicates behind the spread; 0 if it is a guess. `stated`: values that the
-    asker gave instead. difference: the share that `power` of a row is about."""
+    asker gave instead. `episodes`, `tasks` (that decide): of one replicate. difference: the share that `power` of a
+    row is about."""
 
-    episodes: int  # of one replicate
-    tasks: int  # of one replicate, that decide
-    replicates: int
-    spread_from: int
-    rows: tuple[DesignRow, ...]
-    samples: int
-    spread: planning.Spread
-    stated: tuple[str, ...]
-    difference: float
+    json_shape = JsonShape("episodes tasks replicates spread_from rows samples spread stated difference")
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        expected: ExperimentEstimate,
+        workers: int,
+        stated: Mapping[str, float] | None = None,
+    ) -> None:
+        """Read the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
+        and parts of a spread, as shares, instead of what was measured or guessed."""
+        plans, given = next(iter(prepared.plans.values())), dict(stated or {})
+        self.replicates = prepared.spec.replicates
+        self.difference = given.pop("difference", planning.SOUGHT)
+        self.stated = sorted(given)
+        phase, once = _plan_once(plans)
+        self.episodes = len(plans)
+        self.tasks = sum(once.tasks) * once.samples
+        self.samples = once.samples
+        measured = _measure_spread(prepared, phase)
+        self.spread_from = measured.runs if measured else 0
+        self.spread = planning.state_spread(measured.spread if measured else planning.GUESS, given)
+        self.rows: list[DesignRow] = []
+        for replicates in sorted({*OFFERED, self.replicates}):
+            scaled = expected.whole.scale(replicates, self.replicates)
+            design = planning.Design(once.tasks, (replicates, replicates), once.samples)
+            detectable = planning.find_least(design, self.spread)
+            power = planning.predict_power(design, self.spread, self.difference)
+            self.rows.append(DesignRow(replicates, detectable, power, scaled, scaled.wall_seconds(workers)))
 
     @property
     def sought(self) -> float:
@@ -472,36 +474,6 @@ class LaunchDesign(Shaped):
     @property
     def axis_middle(self) -> int:
         return self.axis // 2
-
-
-def describe_design(
-    prepared: Prepared, expected: ExperimentEstimate, workers: int, stated: Mapping[str, float] | None = None
-) -> LaunchDesign:
-    """Describe the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
-    and parts of a spread, as shares, instead of what was measured or guessed."""
-    plans, asked, given = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
-    difference = given.pop("difference", planning.SOUGHT)
-    phase, once = _plan_once(plans)
-    measured = _measure_spread(prepared, phase)
-    spread = planning.state_spread(measured.spread if measured else planning.GUESS, given)
-    whole = expected.whole
-    rows = []
-    for replicates in sorted({*OFFERED, asked}):
-        scaled = whole.scale(replicates, asked)
-        design = planning.Design(once.tasks, (replicates, replicates), once.samples)
-        found = planning.find_least(design, spread), planning.predict_power(design, spread, difference)
-        rows.append(DesignRow(replicates, *found, scaled, scaled.wall_seconds(workers)))
-    return LaunchDesign(
-        episodes=len(plans),
-        tasks=sum(once.tasks) * once.samples,
-        replicates=asked,
-        spread_from=measured.runs if measured else 0,
-        rows=tuple(rows),
-        samples=once.samples,
-        spread=spread,
-        stated=tuple(sorted(given)),
-        difference=difference,
-    )
 
 
 def _plan_once(plans: Sequence[EpisodePlan]) -> tuple[Phase, planning.Design]:

@@ -31,7 +31,7 @@ from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.inference.interval import Interval, mean_interval
+from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.learning.learning_curves import EpisodeRounds, read_rounds
 from benchapp.stats.metrics.tally import TrialTally
 from runner.models import make_model
@@ -113,7 +113,7 @@ def list_learning_runs(experiment: Experiment) -> list[RunRounds]:
 def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | None = None) -> RoundsPreview:
     """Preview what would run, and what it would take, without writing. `times`: trials of each task with each library.
     `max_usd`: for all probes, divided by trials. Raise NotPossible if nothing is open, or too much; else as
-    `probe_runs.preview`."""
+    `probe_runs.ProbePreview`."""
     probe_runs.require_times(times)
     wanted = [(episode, probe_runs.AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
@@ -124,7 +124,7 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
 def preview_probes(
     wanted: Sequence[tuple[Episode, probe_runs.AskedProbe]], *, times: int, max_usd: float | None = None
 ) -> RoundsPreview:
-    """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.preview`."""
+    """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.ProbePreview`."""
     if len(wanted) > MAX_LIBRARIES:
         raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
     episodes = {episode.pk: episode for episode, _ in wanted}
@@ -143,7 +143,7 @@ def preview_probes(
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = replace(each, tasks=mine, times=times, max_usd=share)
         suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
-        found.append(probe_runs.preview(episode, asked, suite=suite, past=past))
+        found.append(probe_runs.ProbePreview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 
 
@@ -214,19 +214,19 @@ def list_judges(runs: Iterable[Run]) -> list[str]:
 SKILLS_REASON = "Leave one skill out"
 
 
-@dataclass(frozen=True, slots=True)
 class LeftOut(Shaped):
     """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill,
-    over tasks scored both ways."""
-
-    condition: str
-    skill: str  # empty for the mean over all skills of a library
-    libraries: int
-    skills: int
-    delta: float
-    interval: Interval | None  # Student's t over libraries; None below two
+    over tasks scored both ways. `skill`: empty for the mean over all `skills` of a library."""
 
     json_shape = JsonShape("condition skill? libraries skills delta interval")
+
+    def __init__(self, condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> None:
+        self.condition, self.skill, self.skills = condition, skill, skills
+        means = np.array([fmean(deltas) for deltas in libraries.values()])
+        self.libraries = len(means)
+        self.delta = float(means.mean())
+        found = mean_interval(means)  # Student's t over libraries; None below two
+        self.interval = replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)) if found else None
 
 
 def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:
@@ -271,14 +271,7 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
             for skill in ("", probe.skill):  # of all skills together, and of this one
                 found[origin.run.condition, skill][origin.pk].append(delta)
     return [
-        _estimate(condition, skill, found[condition, skill], 1 if skill else len(names))
+        LeftOut(condition, skill, found[condition, skill], 1 if skill else len(names))
         for condition, names in skills.items()
         for skill in ("", *sorted(names))
     ]
-
-
-def _estimate(condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> LeftOut:
-    means = np.array([fmean(deltas) for deltas in libraries.values()])
-    found = mean_interval(means)
-    interval = replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)) if found else None
-    return LeftOut(condition, skill, len(means), skills, float(means.mean()), interval)

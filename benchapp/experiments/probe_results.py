@@ -41,16 +41,43 @@ class ProbedTask:
         return bool(side not in self.learning and self.own.scored and self.sides[side].scored)
 
 
-@dataclass(frozen=True, slots=True)
 class ProbeResult:
     """`tests`: comparisons with the sides that differ from the probe only in the library. The original is tested only
     if it had run with the frozen library; otherwise its counts are just shown. So are trials of acquisition. Testing
-    waits until all trials on both sides have ended: stopping early at a small p finds differences that do not exist."""
+    waits until all trials on both sides have ended: stopping early at a small p finds differences that do not exist.
+    `original_had_it`: the original's trials ran with the library of the frozen round."""
 
-    probe: Probe
-    lines: tuple[ProbedTask, ...]
-    tests: Mapping[str, StratifiedTest]
-    original_had_it: bool  # the original's trials ran with the library of the frozen round
+    def __init__(self, probe: Probe, controls: Sequence[int], sibling: int | None, counted: _Counted) -> None:
+        self.probe = probe
+        own = sorted(
+            counted.tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key)
+        )
+        origin = probe.origin.run_id if probe.origin else None
+        self.lines = []
+        for task in own:
+            compared = {ORIGINAL: counted.find(origin, task), NO_SKILL: counted.find(sibling, task)}
+            learning = frozenset(side for side, (_, phase) in compared.items() if phase is Phase.ACQUISITION)
+            frozen = (counted.trials.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls)
+            sides = {CONTROL: sum(frozen, TrialTally()), **{side: count for side, (count, _) in compared.items()}}
+            mine = counted.trials[probe.run_id, task.pk, Phase.DEPLOYMENT]
+            self.lines.append(ProbedTask(task, mine, sides, learning))
+        self.original_had_it = bool(own and origin) and all(
+            counted.find_libraries(origin, task) == {probe.frozen_id} for task in own
+        )
+        self.tests = dict(self._compute_tests())
+
+    def _compute_tests(self) -> Iterator[tuple[str, StratifiedTest]]:
+        for side in SIDES:
+            is_open = any(not line.own.is_over or not line.sides[side].is_over for line in self.lines)
+            if is_open or (side == ORIGINAL and not self.original_had_it):
+                continue
+            strata = (
+                Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)
+                for line in self.lines
+                if line.has_pair(side)
+            )
+            if test := stratified_test(strata):
+                yield side, test
 
     @property
     def own(self) -> TrialTally:
@@ -90,11 +117,12 @@ class ProbeResult:
     @property
     def verdicts(self) -> list[tuple[str, StratifiedTest, TrialTally, TrialTally]]:
         """Return (side, test, own and other counts over the tasks scored on both sides)."""
-        return [(name, test, *self._sum_pairs(name)) for name, test in self.tests.items()]
-
-    def _sum_pairs(self, name: str) -> tuple[TrialTally, TrialTally]:
-        both = [line for line in self.lines if line.has_pair(name)]
-        return sum((line.own for line in both), TrialTally()), sum((line.sides[name] for line in both), TrialTally())
+        found = []
+        for name, test in self.tests.items():
+            both = [line for line in self.lines if line.has_pair(name)]
+            own, other = (line.own for line in both), (line.sides[name] for line in both)
+            found.append((name, test, sum(own, TrialTally()), sum(other, TrialTally())))
+        return found
 
 
 SIDES = (CONTROL, ORIGINAL, NO_SKILL)
@@ -105,7 +133,6 @@ FINDINGS = {
     Effect.TOO_SMALL: "Too few trials to show an effect of the lines",
 }
 _Key = tuple[int, int, str]  # run, task, phase
-_Counts = Mapping[_Key, TrialTally]
 
 
 def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
@@ -115,10 +142,8 @@ def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
     siblings = _find_siblings(found)
     runs = {probe.run_id for probe in found} | {run for each in controls.values() for run in each}
     runs |= {probe.origin.run_id for probe in found if probe.origin} | set(siblings.values())
-    counts, tasks, libraries = _count(runs)
-    return [
-        _build_result(probe, controls[probe.pk], siblings.get(probe.pk), counts, tasks, libraries) for probe in found
-    ]
+    counted = _Counted(runs)
+    return [ProbeResult(probe, controls[probe.pk], siblings.get(probe.pk), counted) for probe in found]
 
 
 def _find_controls(probes: Sequence[Probe]) -> dict[int, list[int]]:
@@ -153,76 +178,35 @@ def _place(run: Run) -> tuple[object, ...]:
     return run.experiment_id, run.agent_model, run.harness, run.replicate
 
 
-def _count(runs: set[int]) -> tuple[_Counts, dict[int, list[Task]], dict[_Key, set[int | None]]]:
-    """Count the trials of all these runs. Tainted episodes are left out, as in every comparison."""
-    counts: defaultdict[_Key, TrialTally] = defaultdict(TrialTally)
-    libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
-    met: defaultdict[int, dict[int, None]] = defaultdict(dict)
-    trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False)
-    for (run, task, phase, snapshot), tally in tally_by(trials, "episode__run", "task", "phase", "snapshot").items():
-        counts[run, task, phase] += tally
-        libraries[run, task, phase].add(snapshot)
-        met[run][task] = None
-    tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
-    return counts, {run: [tasks[task] for task in each] for run, each in met.items()}, libraries
+class _Counted:
+    """The trials of these runs. Tainted episodes are left out, as in every comparison."""
 
+    def __init__(self, runs: set[int]) -> None:
+        self.trials: defaultdict[_Key, TrialTally] = defaultdict(TrialTally)
+        self.libraries: defaultdict[_Key, set[int | None]] = defaultdict(set)
+        met: defaultdict[int, dict[int, None]] = defaultdict(dict)
+        trials = Trial.objects.filter(episode__run__in=runs, episode__is_tainted=False)
+        for place, tally in tally_by(trials, "episode__run", "task", "phase", "snapshot").items():
+            run, task, phase, snapshot = place
+            self.trials[run, task, phase] += tally
+            self.libraries[run, task, phase].add(snapshot)
+            met[run][task] = None
+        tasks = Task.objects.select_related("family").in_bulk({task for each in met.values() for task in each})
+        self.tasks = {run: [tasks[task] for task in each] for run, each in met.items()}
 
-def _build_result(
-    probe: Probe,
-    controls: Sequence[int],
-    sibling: int | None,
-    counts: _Counts,
-    tasks: Mapping[int, list[Task]],
-    libraries: Mapping[_Key, set[int | None]],
-) -> ProbeResult:
-    own = sorted(tasks.get(probe.run_id, []), key=lambda task: (task.family_id or 0, task.ordinal, task.key))
-    origin = probe.origin.run_id if probe.origin else None
-    lines = []
-    for task in own:
-        compared = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
-        sides = {
-            CONTROL: sum(
-                (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
-            ),
-            **{side: count for side, (count, _) in compared.items()},
-        }
-        learning = frozenset(side for side, (_, phase) in compared.items() if phase is Phase.ACQUISITION)
-        lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
-    had_it = (
-        all(_find_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False
-    )
-    tests = dict(_compute_tests(lines, had_it=had_it))
-    return ProbeResult(probe, tuple(lines), tests, had_it)
+    def find(self, run: int | None, task: Task) -> tuple[TrialTally, Phase | None]:
+        """Count the first phase with trials of the task in the run, and name the phase."""
+        for phase in _list_phases(task):
+            if run is not None and (run, task.pk, phase) in self.trials:
+                return self.trials[run, task.pk, phase], phase
+        return TrialTally(), None
+
+    def find_libraries(self, run: int | None, task: Task) -> set[int | None]:
+        keys = ((run or 0, task.pk, phase) for phase in _list_phases(task))
+        return next((self.libraries[key] for key in keys if key in self.libraries), set())
 
 
 def _list_phases(task: Task) -> Iterator[Phase]:
     yield from FROZEN
     if task.role in ACQUISITION_ROLES:
         yield from (Phase.REPLAY, Phase.ACQUISITION)
-
-
-def _count_beside(run: int | None, task: Task, counts: _Counts) -> tuple[TrialTally, Phase | None]:
-    """Count the first phase with trials of the task in the run, and name the phase."""
-    for phase in _list_phases(task):
-        if run is not None and (run, task.pk, phase) in counts:
-            return counts[run, task.pk, phase], phase
-    return TrialTally(), None
-
-
-def _find_libraries(run: int | None, task: Task, libraries: Mapping[_Key, set[int | None]]) -> set[int | None]:
-    found = (libraries[key] for phase in _list_phases(task) if (key := (run or 0, task.pk, phase)) in libraries)
-    return next(found, set())
-
-
-def _compute_tests(lines: Sequence[ProbedTask], *, had_it: bool) -> Iterator[tuple[str, StratifiedTest]]:
-    for side in SIDES:
-        is_open = any(not line.own.is_over or not line.sides[side].is_over for line in lines)
-        if is_open or (side == ORIGINAL and not had_it):
-            continue
-        strata = (
-            Stratum(line.own.passed, line.own.scored, line.sides[side].passed, line.sides[side].scored)
-            for line in lines
-            if line.has_pair(side)
-        )
-        if test := stratified_test(strata):
-            yield side, test

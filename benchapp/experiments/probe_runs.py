@@ -17,7 +17,7 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
-from benchapp.experiments.foresight import ExperimentEstimate, Past, estimate, read_past
+from benchapp.experiments.foresight import Past, estimate
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import (
@@ -63,26 +63,6 @@ class AskedProbe:
     times: int = TIMES
     max_usd: float | None = None  # None: the budget of the run it comes from
     skill: str = ""  # the folder of a skill that is left out completely, instead of hunks
-
-
-@dataclass(frozen=True, slots=True)
-class ProbePreview:
-    """A probe that is ready to launch."""
-
-    episode: Episode
-    state: LibraryState
-    decision: Decision | None
-    hunks: tuple[Hunk, ...]  # removed from the state
-    library: Files
-    tasks: tuple[str, ...]
-    times: int
-    prepared: Prepared
-    estimate: ExperimentEstimate
-    skill: str = ""
-
-    @property
-    def trials(self) -> int:
-        return len(self.tasks) * self.times
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,39 +172,74 @@ def list_tasks(episode: Episode) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ordered.values_list("task__key", flat=True)))
 
 
-def preview(
-    episode: Episode,
-    asked: AskedProbe,
-    *,
-    seed: int | None = None,
-    suite: Suite | None = None,
-    past: dict[Arm, Past] | None = None,
-) -> ProbePreview:
-    """Return what would run and what it would cost. Write nothing. `suite`: the episode's, if it was read before.
-    `past`: earlier trials by the arm that made them, shared between calls; what is read is added to it.
+class ProbePreview:
+    """A probe that is ready to launch: what would run and what it would cost. Nothing is written."""
 
-    NotPossible names what does not fit: a missing state, hunk or task, a hunk that no longer applies, an episode whose
-    launch is unknown or not possible here. SetupError: the setup is no longer that of the launch.
-    """
-    _require_launch(episode)
-    chosen = read_choice(episode, asked)
-    hunks = chosen.hunks if asked.skill else chosen.find_hunks(asked.revert)
-    library = remove_hunks(chosen, hunks)
-    tasks = _choose_tasks(episode, chosen.state, asked.tasks)
-    require_times(asked.times)
-    if (trials := len(tasks) * asked.times) > settings.MAX_TRIALS:
-        raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
-    asked = replace(asked, tasks=tasks)
-    prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
-    past = {} if past is None else past
-    as_origin = _as_origin(prepared, episode.run.condition)
-    (arm,) = as_origin.setups
-    if arm not in past:
-        past[arm] = read_past(as_origin)
-    known = estimate(as_origin, past[arm])
-    return ProbePreview(
-        episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known, asked.skill
-    )
+    def __init__(
+        self,
+        episode: Episode,
+        asked: AskedProbe,
+        *,
+        seed: int | None = None,
+        suite: Suite | None = None,
+        past: dict[Arm, Past] | None = None,
+    ) -> None:
+        """`suite`: the episode's, if it was read before. `past`: earlier trials by the arm that made them, shared
+        between calls; what is read is added to it.
+
+        NotPossible names what does not fit: a missing state, hunk or task, a hunk that no longer applies, an episode
+        whose launch is unknown or not possible here. SetupError: the setup is no longer that of the launch.
+        """
+        _require_launch(episode)
+        self.episode = episode
+        self.skill = asked.skill
+        self.times = asked.times
+        chosen = read_choice(episode, asked)
+        self.state, self.decision = chosen.state, chosen.decision
+        self.hunks = chosen.hunks if asked.skill else chosen.find_hunks(asked.revert)  # removed from the state
+        self.library = remove_hunks(chosen, self.hunks)
+        self.tasks = _choose_tasks(episode, self.state, asked.tasks)
+        require_times(self.times)
+        self.trials = len(self.tasks) * self.times
+        if self.trials > settings.MAX_TRIALS:
+            expected = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS"
+            raise NotPossible(f"{self.trials:,} trials ({expected})")
+        self.prepared = self._prepare(asked.max_usd, seed, suite or suite_of(episode))
+        past = {} if past is None else past
+        as_origin = _as_origin(self.prepared, episode.run.condition)
+        (arm,) = as_origin.setups
+        if arm not in past:
+            past[arm] = Past(as_origin)
+        self.estimate = estimate(as_origin, past[arm])
+
+    def _prepare(self, max_usd: float | None, seed: int | None, suite: Suite) -> Prepared:
+        episode, origin = self.episode, self.episode.run
+        plan_of(episode, suite)  # raises SetupError if tasks, agent or model changed since the launch
+        spec = spec_of(origin)
+        arm = replace(cell_of(origin).arm, condition=CONDITION)
+        left_out = self.skill[:60] or plural(len(self.hunks), "change")
+        label = f"{self.state.key} without {left_out}" if self.hunks else self.state.key
+        limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup
+        probe = spec_alone(
+            episode,
+            name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, "
+            f"{episode.title[:40]}, {label})"[:300],
+            protocol=PROTOCOL,
+            author_limits=limits,
+            conditions=[CONDITION],
+            samples=self.times,
+            answers=1,
+            placebo_replay=False,
+            seed=secrets.randbits(61) if seed is None else seed,
+            budget={"usd": max_usd or origin.budget_usd, "tokens": origin.budget_tokens},
+            qualification=None,
+            probe={"library": library_digest(self.library), "tasks": list(self.tasks)},
+        )
+        setup = setup_of(probe, arm, suite)
+        cell = Cell(arm, 1, probe.seed)
+        unit = protocols.find_unit(PROTOCOL, keep_tasks(suite, probe.tasks), episode.key)
+        plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
+        return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
 
 
 def require_times(times: int) -> None:
@@ -274,43 +289,6 @@ def _choose_tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -
         raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected one of: {', '.join(known[:12])})")
     wanted = set(asked or choose_default_tasks(episode, state))
     return tuple(key for key in known if key in wanted)
-
-
-def _prepare(
-    episode: Episode,
-    state: LibraryState,
-    hunks: Sequence[Hunk],
-    library: Files,
-    asked: AskedProbe,
-    seed: int | None,
-    suite: Suite,
-) -> Prepared:
-    plan_of(episode, suite)  # raises SetupError if tasks, agent or model changed since the launch
-    origin, spec = episode.run, spec_of(episode.run)
-    arm = replace(cell_of(origin).arm, condition=CONDITION)
-    left_out = asked.skill[:60] or plural(len(hunks), "change")
-    label = f"{state.key} without {left_out}" if hunks else state.key
-    limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
-    probe = spec_alone(
-        episode,
-        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, "
-        f"{label})"[:300],
-        protocol=PROTOCOL,
-        author_limits=limits,
-        conditions=[CONDITION],
-        samples=asked.times,
-        answers=1,
-        placebo_replay=False,
-        seed=secrets.randbits(61) if seed is None else seed,
-        budget={"usd": asked.max_usd or origin.budget_usd, "tokens": origin.budget_tokens},
-        qualification=None,
-        probe={"library": library_digest(library), "tasks": list(asked.tasks)},
-    )
-    setup = setup_of(probe, arm, suite)
-    cell = Cell(arm, 1, probe.seed)
-    unit = protocols.find_unit(PROTOCOL, keep_tasks(suite, probe.tasks), episode.key)
-    plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
-    return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
 
 
 def _as_origin(prepared: Prepared, condition: str) -> Prepared:

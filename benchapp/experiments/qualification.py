@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Q, Sum
 
@@ -344,24 +344,6 @@ def _add(values: Iterator[float | None]) -> float | None:
     return round(sum(known), DIGITS) if known else None
 
 
-class TrialCounts(NamedTuple):
-    """Counts of one task under one condition."""
-
-    experiment: int
-    key: str
-    title: str
-    family: str | None
-    condition: str
-    corpus: str | None  # its kind; empty: there is none
-    passed: int
-    failed: int
-    blocked: int
-    open: int
-    trials: int
-    seconds: float | None
-    cost_usd: float | None
-
-
 def read_verdicts(qualification: Experiment) -> list[TaskVerdict]:
     """Return verdicts in the order of the suite. Two queries, and a third if a verdict wavers; no blob."""
     return read_verdicts_of([qualification])[qualification.pk]
@@ -373,10 +355,10 @@ def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[Tas
     runs = Run.objects.filter(experiment__in=qualifications).order_by()
     for experiment, condition in runs.values_list("experiment", "condition").distinct():
         tried[experiment].add(condition)
-    rows: dict[int, dict[str, list[TrialCounts]]] = {each.pk: {} for each in qualifications}
+    rows: dict[int, dict[str, list[dict[str, Any]]]] = {each.pk: {} for each in qualifications}
     trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
-    for row in map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS)):
-        rows[row.experiment].setdefault(row.key, []).append(row)
+    for row in trials.annotate(**_COUNTS).values(*_BY, *_COUNTS):
+        rows[row["episode__run__experiment"]].setdefault(row["task__key"], []).append(row)
     verdicts = {}
     for each in qualifications:
         spec, _ = try_spec(each.spec)  # an import may have any file, or none
@@ -449,24 +431,22 @@ def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
     return {each.value: found[each] for each in Admission}
 
 
-def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
-    """`rows`: of one task, one for each condition."""
-    first = rows[0]
-    counts = {find_check(row.condition, has_corpus=bool(first.corpus)): row for row in rows}
-    without = {"no_skill"} if first.corpus else {"no_corpus", "with_corpus"}
+def _judge(rows: Sequence[dict[str, Any]], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
+    """`rows`: the counts of one task, one for each condition."""
+    first, has_corpus = rows[0], bool(rows[0]["episode__environment__kind"])
+    counts = {find_check(row["episode__run__condition"], has_corpus=has_corpus): row for row in rows}
+    without = {"no_skill"} if has_corpus else {"no_corpus", "with_corpus"}
     without |= {"trap"} - counts.keys()  # it declares no wrong answer
-    names = [name for name in CHECKS if name in rules and name not in without]
-    checks = tuple(_build_check(name, rules[name], counts.get(name), tried) for name in names)
-    return TaskVerdict(first.key, first.title, first.family or "", checks)
-
-
-def _build_check(name: str, rule: Rule, row: TrialCounts | None, tried: set[str]) -> TaskCheck:
-    condition = find_condition_of(name)
-    found = {each: value for each, value in row._asdict().items() if each in _COUNTS} if row else {}
-    for amount in ("seconds", "cost_usd"):  # the last digits depend on the order of addition in the database
-        if found.get(amount) is not None:
-            found[amount] = round(found[amount], DIGITS)
-    return TaskCheck(name, condition, rule, **found, is_asked=condition in tried)
+    checks = []
+    for name in CHECKS:
+        if name in rules and name not in without:
+            condition = find_condition_of(name)
+            found = {each: counts[name][each] for each in _COUNTS} if name in counts else {}
+            for amount in ("seconds", "cost_usd"):  # the last digits depend on the order of addition in the database
+                if found.get(amount) is not None:
+                    found[amount] = round(found[amount], DIGITS)
+            checks.append(TaskCheck(name, condition, rules[name], **found, is_asked=condition in tried))
+    return TaskVerdict(first["task__key"], first["task__title"], first["task__family__name"] or "", tuple(checks))
 
 
 def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:

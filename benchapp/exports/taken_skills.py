@@ -27,7 +27,7 @@ from email.header import Header
 from email.utils import format_datetime, formataddr
 from itertools import islice
 
-from benchapp.analysis.lineage.attribution import Ended, count_ledger_row, describe_readers, read_no_skill
+from benchapp.analysis.lineage.attribution import Ended, LedgerRow, describe_readers, read_no_skill
 from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.models import DecisionEvidence, Episode, Run, Snapshot, Trial
@@ -174,7 +174,7 @@ def read_changes(taken: TakenLibrary) -> list[TakenChange]:
     for before, after in zip(taken.chain, taken.chain[1:], strict=False):
         later = None
         if not lineage.too_big:
-            later = count_ledger_row(lineage, states.index(after), None, baseline).all.total
+            later = LedgerRow(lineage, states.index(after), None, baseline).all.total
         at = after.decision.decided_at if after.decision else recorded[after.key]
         shown = seen.get(after.decision.pk, ()) if after.decision else ()
         found.append(TakenChange(before, after, at, tuple(shown), later))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from benchapp.archive.archive_import import read_manifest
+from benchapp.archive.archive_import import Manifest
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Experiment, Suite
 from benchapp.record.sets.suite_files import record_groups
@@ -35,6 +35,6 @@ def take_in_example(folder: Path = FOLDER) -> int:
 def _was_here(path: Path) -> bool:
     """Check the log of acts, which survives the sweep of what was deleted."""
     with open_members(path) as members:
-        wanted = read_manifest(next(members, None)).experiment
+        wanted = Manifest(next(members, None)).experiment
     deleted = Activity.objects.filter(verb="delete", target_kind="experiment", target_id=wanted)
     return Experiment.objects.filter(public_id=wanted).exists() or deleted.exists()

@@ -14,7 +14,7 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from benchapp.judges.judge_passes import judge_run
-from benchapp.models import Experiment, JudgingOrder, JudgingTry, Run, User
+from benchapp.models import JudgingOrder, JudgingTry, Run, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.slices import SliceBudget, SlicedWork, SliceEnd
@@ -77,8 +77,7 @@ def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None
     return ordered
 
 
-def enqueue_due() -> int:
-    return WORK.enqueue_due()
+enqueue_due = WORK.enqueue_due
 
 
 def judge_slice(order_id: str) -> None:
@@ -116,36 +115,38 @@ def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceB
     return SliceBudget.of(tries, calls=order.max_calls, usd=order.max_usd, renew=lambda: WORK.hold(order))
 
 
-@dataclass(frozen=True, slots=True)
 class JudgingProgress(Shaped):
     """One judge over one experiment. `gone_through`: runs; an open one counts as the share of its tasks that is
-    done."""
-
-    experiment: Experiment
-    model: str
-    prompts: str
-    runs: int
-    done: int
-    stopped: int
-    waiting: int  # of these, runs that have not ended
-    gone_through: float
-    reasons: tuple[str, ...]  # why runs stopped, each once
-    calls: int
-    cost_usd: float | None
-    unknown_cost: int  # replies
+    done. `waiting`: runs that have not ended. `reasons`: why runs stopped, each once. `unknown_cost`: replies."""
 
     json_shape = JsonShape(
         "experiment model prompts scripted state runs done stopped waiting gone_through reasons calls cost_usd",
         "unknown_cost",
     )
 
+    def __init__(self, orders: list[JudgingOrder], used: dict[int, _Used]) -> None:
+        status = JudgingOrder.Status
+        parts = [used[order.judging_id] for order in orders if order.judging_id in used]
+        known = [cost for _, cost, _ in parts if cost is not None]
+        self.experiment = orders[0].run.experiment
+        self.model = orders[0].model
+        self.prompts = orders[0].prompts
+        self.scripted = is_scripted(self.model)
+        self.runs = len(orders)
+        self.done = sum(order.status == status.DONE for order in orders)
+        self.stopped = sum(order.status == status.STOPPED for order in orders)
+        self.waiting = sum(order.status == status.WAITING and order.run.status != "done" for order in orders)
+        self.gone_through = sum(
+            1.0 if order.status == status.DONE else order.tasks_done / (order.tasks_total or 1) for order in orders
+        )
+        self.reasons = list(dict.fromkeys(order.reason for order in orders if order.status == status.STOPPED))
+        self.calls = sum(calls for calls, _, _ in parts)
+        self.cost_usd = sum(known) if known else None
+        self.unknown_cost = sum(unknown for _, _, unknown in parts)
+
     @property
     def stand_ins(self) -> frozenset[StandIn]:
         return find_stand_ins(self.scripted, self.model)
-
-    @property
-    def scripted(self) -> bool:
-        return is_scripted(self.model)
 
     @property
     def is_open(self) -> bool:
@@ -168,32 +169,10 @@ def progress_of_judging(orders: QuerySet[JudgingOrder]) -> list[JudgingProgress]
     for order in found:
         groups[order.run.experiment_id, order.model, order.prompts].append(order)
     used = _used_by(order.judging_id for mine in groups.values() for order in mine)
-    return [_sum(mine, used) for mine in groups.values()]
+    return [JudgingProgress(mine, used) for mine in groups.values()]
 
 
 _Used = tuple[int, float | None, int]
-
-
-def _sum(orders: list[JudgingOrder], used: dict[int, _Used]) -> JudgingProgress:
-    status = JudgingOrder.Status
-    parts = [used[order.judging_id] for order in orders if order.judging_id in used]
-    known = [cost for _, cost, _ in parts if cost is not None]
-    return JudgingProgress(
-        experiment=orders[0].run.experiment,
-        model=orders[0].model,
-        prompts=orders[0].prompts,
-        runs=len(orders),
-        done=sum(order.status == status.DONE for order in orders),
-        stopped=sum(order.status == status.STOPPED for order in orders),
-        waiting=sum(order.status == status.WAITING and order.run.status != "done" for order in orders),
-        gone_through=sum(
-            1.0 if order.status == status.DONE else order.tasks_done / (order.tasks_total or 1) for order in orders
-        ),
-        reasons=tuple(dict.fromkeys(order.reason for order in orders if order.status == status.STOPPED)),
-        calls=sum(calls for calls, _, _ in parts),
-        cost_usd=sum(known) if known else None,
-        unknown_cost=sum(unknown for _, _, unknown in parts),
-    )
 
 
 def _used_by(judgings: Iterable[int | None]) -> dict[int, _Used]:

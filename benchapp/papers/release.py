@@ -372,22 +372,35 @@ def _compare(tally: Tally, what: str, cell: PrintedNumber, here: Fraction, why: 
 MAX_MESSAGES = 1_000_000  # of one log
 
 
-@dataclass(frozen=True, slots=True)
 class OracleLog:
     """One log with its sub-agents. `used`: skill -> kinds of use. `mounted`: the task's human skills, None where the
-    folder has none. calls: one per block. calls_of_last_lines: as upstream counts, None in other formats. Tokens are
-    unknown in a log without totals; input includes cached ones."""
+    folder has none. calls: one per block. calls_of_last_lines: as upstream counts, None in other formats. Tokens
+    are unknown in a log without totals; input includes cached ones."""
 
-    task: str
-    instance: str
-    messages: int
-    calls: int
-    calls_of_last_lines: int | None
-    used: Mapping[str, tuple[str, ...]]
-    mounted: tuple[str, ...] | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
+    def __init__(self, instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...] | None) -> None:
+        self.task, self.instance, self.mounted = instance.family, instance.name, mounted
+        read = read_trajectory(lambda: instance.root.open(log.path))
+        self.messages = self.calls = 0
+        used: dict[str, dict[str, None]] = {}
+        others = (step for sub in read.subagents for step in sub.steps)  # known only after the steps of the main thread
+        for step in chain(read.steps, others):
+            if step.source is not Source.AGENT or step.is_copied_context:
+                continue
+            self.messages += 1
+            self.calls += len(step.tool_calls)
+            for use in step_uses(step, mounted=mounted):
+                if use.kind is not UseKind.MOUNTED:
+                    used.setdefault(use.skill, {}).setdefault(use.kind.value)
+        for problem in read.problems:
+            instance.root.report(log.path, problem.place, problem.expected, problem.message)
+        self.calls_of_last_lines = None
+        if read.head.source_format == "claude-stream-json":
+            with instance.root.open(log.path) as stream:
+                self.calls_of_last_lines = calls_of_last_lines(stream)
+        self.used = {skill: tuple(kinds) for skill, kinds in sorted(used.items())}
+        self.input_tokens = read.usage.input_tokens
+        self.output_tokens = read.usage.output_tokens
+        self.cost_usd = read.usage.cost_usd
 
     @property
     def use(self) -> float | None:
@@ -402,40 +415,7 @@ def read_logs(release: Release) -> Iterator[OracleLog]:
     for instance in release.instances:
         if instance.log:
             human = release.human(instance.family)
-            yield _read_log(instance, instance.log, human.skills if human else None)
-
-
-def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...] | None) -> OracleLog:
-    read = read_trajectory(lambda: instance.root.open(log.path))
-    messages = calls = 0
-    used: dict[str, dict[str, None]] = {}
-    others = (step for sub in read.subagents for step in sub.steps)  # known only after the steps of the main thread
-    for step in chain(read.steps, others):
-        if step.source is not Source.AGENT or step.is_copied_context:
-            continue
-        messages += 1
-        calls += len(step.tool_calls)
-        for use in step_uses(step, mounted=mounted):
-            if use.kind is not UseKind.MOUNTED:
-                used.setdefault(use.skill, {}).setdefault(use.kind.value)
-    for problem in read.problems:
-        instance.root.report(log.path, problem.place, problem.expected, problem.message)
-    last_lines = None
-    if read.head.source_format == "claude-stream-json":
-        with instance.root.open(log.path) as stream:
-            last_lines = calls_of_last_lines(stream)
-    return OracleLog(
-        instance.family,
-        instance.name,
-        messages,
-        calls,
-        last_lines,
-        {skill: tuple(kinds) for skill, kinds in sorted(used.items())},
-        mounted,
-        read.usage.input_tokens,
-        read.usage.output_tokens,
-        read.usage.cost_usd,
-    )
+            yield OracleLog(instance, instance.log, human.skills if human else None)
 
 
 def calls_of_last_lines(stream: BinaryIO) -> int:

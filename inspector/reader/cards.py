@@ -19,8 +19,8 @@ from benchapp.analysis.deciding.deciding_steps import DecidingStep
 from benchapp.analysis.deciding.step_glances import (
     CODE_KEYS,
     PATH_KEYS,
+    StepGlance,
     StepKind,
-    glance_at,
     list_here_documents,
     read_exit_code,
 )
@@ -168,7 +168,7 @@ class StepCard:
     def __init__(self, step: StepView, stored: StoredStep, facts: Facts, room: int) -> None:
         """`room`: characters of Markdown that are still drawn."""
         self.step, self.number, self.empty = step, step.number, list[int]()
-        self.kind = kind = facts.kinds.get(step.number) or glance_at(stored.step).kind
+        self.kind = kind = facts.kinds.get(step.number) or StepGlance(stored.step).kind
         self.deciding = facts.deciding.get(step.number, ())
         self.flags = facts.flags.get(step.number, ())
         values = [each.value for each in self.deciding]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import read_outline, read_steps
 from benchapp.record.visible import visible
@@ -89,7 +89,7 @@ def read_chunk_summaries(trajectory: Trajectory) -> list[ChunkSummary]:
 
 def read_lines(trajectory: Trajectory, first: int, count: int, skills: Collection[int]) -> list[OutlineLine]:
     """The rows below one heading, from the steps themselves. One query."""
-    glances = [glance_at(stored.step) for stored in read_steps(trajectory, first, count)]
+    glances = [StepGlance(stored.step) for stored in read_steps(trajectory, first, count)]
     return list(draw_lines(glances, time_steps(glances), skills=skills, flags={}, cuts=Cuts()))
 
 

@@ -25,7 +25,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from benchapp.analysis.deciding.named_values import NamedValues
-from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, is_look
 from benchapp.analysis.trial_rules.agent_acts import list_commands
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
@@ -164,7 +164,7 @@ def build_step_index(steps: Iterable[Step]) -> StepIndex:
     """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
     glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
     for step in steps:
-        glances.append(glance_at(step))
+        glances.append(StepGlance(step))
         if step.source is not Source.AGENT:
             continue
         if first_act is None and not all(map(is_look, step.tool_calls)):

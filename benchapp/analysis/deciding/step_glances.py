@@ -79,21 +79,23 @@ class StepKind(StrEnum):
     SUBMIT = "submit"
 
 
-@dataclass(frozen=True, slots=True)
 class StepGlance:
-    """`exit_code`: from the result, if it has one. `at`: the recorded time. `writes`: names of files. `removes`: names
-    of files, folders or patterns."""
+    """`exit_code`: from the result, if it has one. `at`: the recorded time. `writes`: names of files. `through`: (file,
+    the written program that writes it). `removes`: names of files, folders or patterns."""
 
-    number: int
-    kind: StepKind
-    label: str
-    is_error: bool
-    exit_code: int | None
-    output_tokens: int | None
-    at: str
-    writes: tuple[str, ...]
-    through: tuple[tuple[str, str], ...] = ()  # (file, the written program that writes it)
-    removes: tuple[str, ...] = ()
+    def __init__(self, step: Step) -> None:
+        by_call = [list(list_written_files(call)) for call in step.tool_calls]
+        self.number = step.number
+        self.writes = tuple(dict.fromkeys(name for found in by_call for name in found))
+        self.through = tuple(dict.fromkeys(pair for call in step.tool_calls for pair in _list_written_through(call)))
+        self.removes = tuple(dict.fromkeys(name for call in step.tool_calls for name in list_removed_files(call)))
+        self.kind = _choose_kind(step, self.writes)
+        self.label = _label(step, by_call)
+        self.is_error = any(result.is_error for result in step.observations)
+        codes = (read_exit_code(result.content) for result in step.observations)
+        self.exit_code = next((code for code in codes if code is not None), None)
+        self.output_tokens = step.usage.output_tokens if step.usage else None
+        self.at = step.timestamp or ""
 
     @property
     def says_nothing(self) -> bool:
@@ -103,24 +105,6 @@ class StepGlance:
     @property
     def is_by_agent(self) -> bool:
         return self.kind not in (StepKind.SYSTEM, StepKind.TASK, StepKind.COMPACTION)
-
-
-def glance_at(step: Step) -> StepGlance:
-    by_call = [list(list_written_files(call)) for call in step.tool_calls]
-    writes = tuple(dict.fromkeys(name for found in by_call for name in found))
-    through = tuple(dict.fromkeys(pair for call in step.tool_calls for pair in _list_written_through(call)))
-    return StepGlance(
-        number=step.number,
-        kind=_choose_kind(step, writes),
-        label=_label(step, by_call),
-        is_error=any(result.is_error for result in step.observations),
-        exit_code=next((code for one in step.observations if (code := read_exit_code(one.content)) is not None), None),
-        output_tokens=step.usage.output_tokens if step.usage else None,
-        at=step.timestamp or "",
-        writes=writes,
-        through=through,
-        removes=tuple(dict.fromkeys(name for call in step.tool_calls for name in list_removed_files(call))),
-    )
 
 
 def _choose_kind(step: Step, writes: tuple[str, ...]) -> StepKind:

@@ -239,17 +239,9 @@ def _rank(key: str, order: Sequence[str]) -> int:
 # --- the ledger: a row for each decision that changed the library ---------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class LedgerRow(Shaped):
-    """`written`: lines it wrote; `surviving`: those still in the last state. Families are those of the tasks."""
-
-    state: int
-    written: int
-    surviving: int
-    all: LaterTrials
-    same_family: Ended
-    other_families: Ended
-    deployment: Mapping[str, Ended]  # by role
+    """The decision or seeding that made this state. `written`: lines it wrote; `surviving`: those still in the last
+    state. `deployment`: by role. Families are those of the tasks."""
 
     json_shape = JsonShape(
         "lines_written=written lines_standing=surviving",
@@ -258,20 +250,16 @@ class LedgerRow(Shaped):
         ("deployment", lambda row: {role or "no role": ended for role, ended in row.deployment.items()}),
     )
 
-
-def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
-    """Count the row of the decision or seeding that made this state. `family`: the one that it was made for."""
-    trials = list_trials_of_state(lineage, state)
-    found = count_later_trials(trials, baseline)
-    written = [line for line in lineage.blame.lines if line.born == state]
-    return LedgerRow(
-        state,
-        len(written),
-        sum(line.last == len(lineage.snapshots) - 1 for line in written),
-        found,
-        *split_by_family(trials, family, baseline),
-        {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
-    )
+    def __init__(self, lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> None:
+        """`family`: the one that the state was made for."""
+        self.state = state
+        trials = list_trials_of_state(lineage, state)
+        self.all = count_later_trials(trials, baseline)
+        self.same_family, self.other_families = split_by_family(trials, family, baseline)
+        self.deployment = {role: ended for (phase, role), ended in self.all.groups.items() if phase == Phase.DEPLOYMENT}
+        written = [line for line in lineage.blame.lines if line.born == state]
+        self.written = len(written)
+        self.surviving = sum(line.last == len(lineage.snapshots) - 1 for line in written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,16 +314,15 @@ APART = 0.05  # shares: readers of a skill without the line must do better by th
 DELIMITER = b"---"  # of a frontmatter
 
 
-@dataclass(frozen=True, slots=True)
 class LinePlace:
     """Where a line can be opened: the last state of an episode that holds it. `decision` None: seeded."""
 
-    run: Run
-    episode: Episode
-    state: LibraryState
-    path: str
-    number: int
-    decision: Decision | None
+    def __init__(self, library: _Library, place: _TextPlace) -> None:
+        state, self.path, self.number = place.last
+        self.run, self.episode, self.state = library.run, library.episode, library.states[state]
+        traced = library.lineage.blame
+        born = traced.lines[traced.states[state][self.path][self.number - 1]].born
+        self.decision = library.states[born].decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,7 +480,7 @@ def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[Worked
 def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: Ended, without: Ended) -> SuspectLines:
     """Describe the lines in the order of their file."""
     places = [each for found in texts.values() for each in found]
-    lines = [SuspectLine(text[:MAX_LENGTH], tuple(_locate(*each) for each in found)) for text, found in texts.items()]
+    lines = [SuspectLine(text[:MAX_LENGTH], tuple(LinePlace(*each) for each in found)) for text, found in texts.items()]
     skills = {skill for _, place in places for held in place.held.values() for skill in held}
     return SuspectLines(
         tuple(sorted(lines, key=lambda line: (line.place.path, line.place.number))),
@@ -502,10 +489,3 @@ def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: End
         ended,
         without,
     )
-
-
-def _locate(library: _Library, place: _TextPlace) -> LinePlace:
-    state, path, number = place.last
-    traced = library.lineage.blame
-    born = traced.lines[traced.states[state][path][number - 1]].born
-    return LinePlace(library.run, library.episode, library.states[state], path, number, library.states[born].decision)

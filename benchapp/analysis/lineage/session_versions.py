@@ -120,29 +120,36 @@ def list_changes(
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class SeeingSession(Shaped):
-    """A session that could see the skill. None: unknown."""
-
-    trial: UUID
-    title: str
-    started_at: datetime
-    version: SkillVersion
-    changes: tuple[SkillVersion, ...]  # versions committed while it ran
-    is_guess: bool  # only the folder's name links it to the repository
-    has_read: bool
-    failed: bool | None  # had it a failed tool call?
-    steps: int | None
-    follow_ups: int | None  # messages of its user after the first, such as corrections
-    seconds: float | None
-    tokens: int | None
-    usd: float | None  # estimated where the source reports no cost
+    """A session that could see the skill, at this version or a later one (`changes`: committed while it ran).
+    `is_guess`: only the folder's name links it to the repository. None: unknown."""
 
     json_shape = JsonShape(
         "trial title started_at version=version.key read=has_read failed_call=failed steps follow_ups seconds tokens",
         "usd matched_by_name=is_guess",
         ("changed_while_it_ran", lambda session: [each.key for each in session.changes]),
     )
+
+    def __init__(
+        self, row: dict[str, Any], version: SkillVersion, changes: Sequence[SkillVersion], *, is_guess: bool
+    ) -> None:
+        self.version = version
+        self.changes = changes
+        self.is_guess = is_guess
+        self.trial: UUID = row["attempt__trial__public_id"]
+        self.title: str = row["attempt__trial__task__title"]
+        self.started_at: datetime = row["attempt__started_at"]
+        self.has_read: bool = row["has_read"]
+        # Had it a failed tool call? Calls that fail in copied steps are not its own, and the counts include both.
+        is_unclear = (row["failed"] and row["copied_steps"]) or row["attempt__trial__skills_read"] is None
+        self.failed: bool | None = None if is_unclear else row["failed"]
+        self.steps: int | None = row["attempt__trial__steps"]
+        # Messages of its user after the first, such as corrections.
+        self.follow_ups = None if row["messages"] is None else max(0, row["messages"] - 1)
+        self.seconds: float | None = row["attempt__trial__duration_seconds"]
+        given, made = row["attempt__trial__input_tokens"], row["attempt__trial__output_tokens"]
+        self.tokens = None if given is None or made is None else given + made
+        self.usd: float | None = row["usd"]  # estimated where the source reports no cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,25 +252,8 @@ def read_sessions(episode: Episode, hidden: QuerySet[Trial] | None = None) -> Sk
         if version is None or version.is_gone:
             left_out["untimed" if started is None else "before" if version is None else "gone"] += 1
             continue
-        given, made = row["attempt__trial__input_tokens"], row["attempt__trial__output_tokens"]
-        # Calls that fail in copied steps are not its own, and the counts include both.
-        is_unclear = row["failed"] and row["copied_steps"]
-        session = SeeingSession(
-            trial=row["attempt__trial__public_id"],
-            title=row["attempt__trial__task__title"],
-            started_at=started,
-            version=version,
-            changes=list_changes(versions, started, finished),
-            is_guess=is_guess,
-            has_read=row["has_read"],
-            failed=None if is_unclear or row["attempt__trial__skills_read"] is None else row["failed"],
-            steps=row["attempt__trial__steps"],
-            follow_ups=None if row["messages"] is None else max(0, row["messages"] - 1),
-            seconds=row["attempt__trial__duration_seconds"],
-            tokens=None if given is None or made is None else given + made,
-            usd=row["usd"],
-        )
-        found[version.key].append(session)
+        changes = list_changes(versions, started, finished)
+        found[version.key].append(SeeingSession(row, version, changes, is_guess=is_guess))
     rows = tuple(VersionSignals(version, tuple(found[version.key])) for version in reversed(versions))
     return SkillSessions(rows, left_out["untimed"], left_out["before"], left_out["gone"])
 

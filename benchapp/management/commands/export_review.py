@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.formats import csv_pieces, json_pieces
 from benchapp.models import Queue
-from benchapp.review.results.queue_results import heading_of, taxonomy_of
+from benchapp.review.results.queue_results import Heading, taxonomy_of
 from benchapp.review.results.review_exports import (
     LABELS_AS,
     TAXONOMY,
@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 def table_of(queue: Queue, form: str) -> bytes:
     taxonomy = taxonomy_of([queue])
-    heading = heading_of(taxonomy.coding)
+    heading = Heading(taxonomy.coding)
     if form == "tex":
         return taxonomy_table(taxonomy, heading).encode()
     rows = taxonomy_rows(taxonomy, heading)

@@ -8,9 +8,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
+    ProbePreview,
     launch_probe,
     make_control,
-    preview,
     read_choice,
 )
 from benchapp.management.lookups import end_on, find_run
@@ -52,9 +52,9 @@ class Command(BaseCommand):
         with end_on(RunnerError):
             if options["dry_run"]:
                 self._write_hunks(probed, asked)  # also if this probe cannot be launched
-            found = [preview(probed, asked)]
+            found = [ProbePreview(probed, asked)]
             if options["with_control"] and (asked.revert or asked.skill):
-                found.append(preview(probed, make_control(found[0])))
+                found.append(ProbePreview(probed, make_control(found[0])))
             for each in found:
                 if options["dry_run"]:
                     self.stdout.write(each.prepared.spec.name)

@@ -6,7 +6,7 @@ was made. Answers carried over from another version are counted apart: those peo
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Count, F, Q
 
-from benchapp.models import AgreementReport, Code, Label, Mark, Queue, Resolution, Review, User
+from benchapp.models import AgreementReport, Label, Mark, Queue, Resolution, Review, User
 from benchapp.models.base import derived_id
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
@@ -24,8 +24,6 @@ from benchapp.review.seeing import informed_reviews
 from benchapp.stats.agreement import (
     A,
     AgreementEstimate,
-    Cell,
-    CodeAgreement,
     Counted,
     Distance,
     Unit,
@@ -95,7 +93,11 @@ def answered_items(queue: Queue) -> list[Answered]:
             pk=row["pk"],
             public_id=row["public_id"],
             ordinal=row["ordinal"],
-            cluster=_cluster(row["trial__task"], row["decision__episode"] or row["episode"]),
+            cluster=(
+                ("task", row["trial__task"])
+                if row["trial__task"]
+                else ("episode", row["decision__episode"] or row["episode"])
+            ),
             needed=row["reviews_needed"],
             is_overlap=row["is_overlap"],
             skipped=skipped[row["pk"]],
@@ -103,10 +105,6 @@ def answered_items(queue: Queue) -> list[Answered]:
         )
         for row in rows
     ]
-
-
-def _cluster(task: int | None, episode: int | None) -> Hashable:
-    return ("task", task) if task else ("episode", episode)
 
 
 def _finals() -> Count:
@@ -201,30 +199,14 @@ class Carried(Shaped):
     json_shape = JsonShape("answers codes_with_them=codes")
 
 
-@dataclass(frozen=True, slots=True)
 class Agreement(Shaped):
-    """Agreement of one queue now.
+    """Agreement of one queue now, over items with two answers or more; each is one unit: reviewer -> codes.
 
     items: of the overlap. complete: of these, with all their reviews. top: codes folded into those at the top of the
     codebook, None where there is no other level. by_code: a code with others beneath it is used where any of these is.
     informed: reviews left out because their authors could read others' before. confusion: of codes as given; (key of a
     code or None, the same) -> pairs of reviews.
     """
-
-    items: int
-    complete: int
-    double: int
-    reviewers: int
-    skipped: int
-    informed: int
-    unit: str
-    codes: QuestionAgreement
-    top: QuestionAgreement | None
-    attribution: QuestionAgreement
-    first_failure: Closeness
-    by_code: tuple[tuple[Code, CodeAgreement], ...]
-    confusion: Counter[Cell]
-    carried: Carried | None
 
     json_shape = JsonShape(
         "overlap_items=items complete_items=complete items=double reviewers skipped_reviews=skipped",
@@ -234,9 +216,37 @@ class Agreement(Shaped):
         "carried",
     )
 
-    @property
-    def cluster(self) -> str:
-        return "task" if self.unit == Queue.Unit.TRIAL else "episode"
+    def __init__(self, queue: Queue) -> None:
+        """Measure; six queries."""
+        codes = list(queue.version.codes.all())
+        items = [item for item in answered_items(queue) if item.is_overlap]
+        own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
+        double = [(item, answers) for item, answers in own if len(answers) > 1]
+        units = [_unit(answers) for _, answers in double]
+        clusters = [item.cluster for item, _ in double]
+        above = chains(codes)
+        folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
+        spread = [
+            {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()}
+            for unit in units
+        ]
+        blamed: list[Unit[str]] = [
+            {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
+        ]
+        self.items = len(items)
+        self.complete = sum(item.is_complete for item in items)
+        self.double = len(double)
+        self.reviewers = len({answer.reviewer for _, answers in double for answer in answers})
+        self.skipped = sum(item.skipped for item in items)
+        self.informed = sum(answer.informed for item in items for answer in item.answers)
+        self.cluster = "task" if queue.unit == Queue.Unit.TRIAL else "episode"
+        self.codes = _measure(units, clusters, masi_distance)
+        self.top = _measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None
+        self.attribution = _measure(blamed, clusters, nominal_distance)
+        self.first_failure = closeness([[answer.first for answer in answers] for _, answers in double])
+        self.by_code = [(code, code_agreement(spread, code.pk)) for code in codes]
+        self.confusion = confusion(units)
+        self.carried = _measure_carried(items)
 
     def list_codes(self) -> list[dict[str, object]]:
         return [{"code": str(code.public_id), "name": code.name, **found.as_json()} for code, found in self.by_code]
@@ -246,44 +256,6 @@ class Agreement(Shaped):
         names: dict[int | None, str] = {code.pk: str(code.public_id) for code, _ in self.by_code}
         cells = [(names.get(a), names.get(b), n) for (a, b), n in self.confusion.items()]
         return [{"code": a, "with": b, "pairs": n} for a, b, n in sorted(cells, key=str)]
-
-
-def agreement_of(queue: Queue) -> Agreement:
-    """Measure the current agreement; six queries."""
-    codes = list(queue.version.codes.all())
-    return measure_agreement(queue, [item for item in answered_items(queue) if item.is_overlap], codes)
-
-
-def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[Code]) -> Agreement:
-    """Measure agreement of items with two answers or more; each is one unit: reviewer -> codes. Pure."""
-    own = [(item, [answer for answer in item.answers if answer.counts]) for item in items]
-    double = [(item, answers) for item, answers in own if len(answers) > 1]
-    units = [_unit(answers) for _, answers in double]
-    clusters = [item.cluster for item, _ in double]
-    above = chains(codes)
-    folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
-    spread = [
-        {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()} for unit in units
-    ]
-    blamed: list[Unit[str]] = [
-        {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double
-    ]
-    return Agreement(
-        items=len(items),
-        complete=sum(item.is_complete for item in items),
-        double=len(double),
-        reviewers=len({answer.reviewer for _, answers in double for answer in answers}),
-        skipped=sum(item.skipped for item in items),
-        informed=sum(answer.informed for item in items for answer in item.answers),
-        unit=queue.unit,
-        codes=_measure(units, clusters, masi_distance),
-        top=_measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None,
-        attribution=_measure(blamed, clusters, nominal_distance),
-        first_failure=closeness([[answer.first for answer in answers] for _, answers in double]),
-        by_code=tuple((code, code_agreement(spread, code.pk)) for code in codes),
-        confusion=confusion(units),
-        carried=_measure_carried(items),
-    )
 
 
 def _unit(answers: Sequence[OverlapAnswer]) -> Unit[frozenset[int]]:
@@ -322,7 +294,7 @@ def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementRepo
     public_id = None if occasion == Occasion.ASKED else derived_id("agreement report", str(queue.public_id), occasion)
     if public_id and (taken := AgreementReport.objects.filter(public_id=public_id).first()):
         return taken
-    found = agreement_of(queue)
+    found = Agreement(queue)
     fields = {
         "queue": queue,
         "version": queue.version,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from django.db.models import QuerySet
 
-from benchapp.models import AgreementReport, Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review
+from benchapp.models import AgreementReport, Code, Label, Mark, Queue, QueueItem, Resolution, Review
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.codebooks.hierarchy import in_order, within
@@ -90,20 +91,30 @@ class Submitted:
 FirstFailure = tuple[int, int, int]  # item, step where a reviewer saw the first upstream failure, from 1, of how many
 
 
-@dataclass(frozen=True, slots=True)
 class QueueCoding:
     """All answers of queues of one version. codes: in the order of the codebook."""
 
-    version: CodebookVersion
-    queues: tuple[Queue, ...]
-    codes: tuple[Code, ...]
-    items: tuple[Coded, ...]
-    reviews: tuple[Submitted, ...]
-    first_failures: tuple[FirstFailure, ...]
-
-    @property
-    def unit(self) -> str:
-        return self.queues[0].unit
+    def __init__(self, queues: Sequence[Queue]) -> None:
+        """Read the coding of one queue, or of several with the same version and unit and disjoint populations. Eight
+        queries, and one more for each of several queues."""
+        if len({queue.version_id for queue in queues}) > 1:
+            raise NotTogether(
+                "These queues use different codebook versions. Carry one over first: versions are not pooled."
+            )
+        if len({queue.unit for queue in queues}) > 1:
+            raise NotTogether("These queues review different things: trials, decisions and libraries are not added up.")
+        self.version = queues[0].version
+        self.queues = queues
+        self.unit = queues[0].unit
+        self.codes = tuple(self.version.codes.select_related("parent"))
+        known = {code.pk for code in self.codes}
+        self.reviews = tuple(_read_submitted(queues, known))
+        self.items = tuple(_items(queues, self.reviews, known))
+        units = [(item.facts.unit_kind, item.facts.unit) for item in self.items]
+        if len(set(units)) < len(units):
+            raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
+        _check_populations(queues)
+        self.first_failures = tuple(_first_failures(queues))
 
     @property
     def drawn(self) -> list[Coded]:
@@ -133,27 +144,6 @@ class QueueCoding:
 
 class NotTogether(ValueError):
     """These queues cannot be counted together; the message says why."""
-
-
-def coding_of(queues: Sequence[Queue]) -> QueueCoding:
-    """Read the coding of one queue, or of several with the same version and unit and disjoint populations. Eight
-    queries, and one more for each of several queues."""
-    versions = {queue.version_id for queue in queues}
-    if len(versions) > 1:
-        raise NotTogether(
-            "These queues use different codebook versions. Carry one over first: versions are not pooled."
-        )
-    if len({queue.unit for queue in queues}) > 1:
-        raise NotTogether("These queues review different things: trials, decisions and libraries are not added up.")
-    version = queues[0].version
-    codes = tuple(version.codes.select_related("parent"))
-    reviews = tuple(_read_submitted(queues, {code.pk for code in codes}))
-    items = tuple(_items(queues, reviews, {code.pk for code in codes}))
-    units = [(item.facts.unit_kind, item.facts.unit) for item in items]
-    if len(set(units)) < len(units):
-        raise NotTogether("Some items are in more than one of these queues: added up they would count twice.")
-    _check_populations(queues)
-    return QueueCoding(version, tuple(queues), codes, items, reviews, tuple(_first_failures(queues)))
 
 
 def _check_populations(queues: Sequence[Queue]) -> None:
@@ -264,9 +254,10 @@ def _first_failures(queues: Sequence[Queue]) -> Iterable[FirstFailure]:
 
 def drop_undecided(coding: QueueCoding) -> QueueCoding:
     """Drop the answers of items with an unresolved dispute: those then count as missing."""
+    settled = copy(coding)
     # still drawn, so still in the weights of their stratum
-    items = (replace(item, voices=()) if item.basis is Basis.SPLIT else item for item in coding.items)
-    return replace(coding, items=tuple(items))
+    settled.items = tuple(replace(item, voices=()) if item.basis is Basis.SPLIT else item for item in coding.items)
+    return settled
 
 
 # --- the heading of every figure and table ---------------------------------------------------------------------------
@@ -290,22 +281,8 @@ class Alpha:
         return f"{self.value:.2f}{ends}".replace("-", "−")
 
 
-@dataclass(frozen=True, slots=True)
 class Heading(Shaped):
     """n: items coded, of `drawn`; overlap: with two reviews or more. alphas: one for each queue, None: not computed."""
-
-    codebook: str
-    version: int
-    digest: str
-    queues: tuple[str, ...]
-    populations: tuple[str, ...]
-    population_total: int
-    unit: str
-    drawn: int
-    counted: dict[Basis, int]
-    overlap: int
-    alphas: tuple[Alpha | None, ...]
-    stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
         "codebook version version_digest=digest queues populations population_total unit items_drawn=drawn",
@@ -316,18 +293,33 @@ class Heading(Shaped):
         ("scripted", lambda heading: StandIn.SCRIPTED in heading.stand_ins),
     )
 
-    @property
-    def n(self) -> int:
-        return sum(self.counted[basis] for basis in (Basis.RESOLVED, Basis.AGREED, Basis.SINGLE, Basis.SPLIT))
-
-    @property
-    def alpha(self) -> Alpha | None:
-        """The alpha of a single queue; alphas of several are not averaged."""
-        return self.alphas[0] if len(self.alphas) == 1 else None
-
-    @property
-    def alpha_said(self) -> str:
-        return "; ".join(alpha.text() if alpha else NOT_COMPUTED for alpha in self.alphas)
+    def __init__(self, coding: QueueCoding) -> None:
+        """Read it, in one query and one for each queue."""
+        version, queues = coding.version, coding.queues
+        # Queue -> alpha over code sets, of the last report before discussion. Queues without one are left out.
+        alphas: dict[int, Alpha] = {}
+        reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
+        for report in reports.order_by("queue", "taken_at", "pk"):
+            codes = report.values["codes"]
+            interval = codes.get("interval") or {}
+            alphas[report.queue_id] = Alpha(
+                codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
+            )
+        self.codebook = version.codebook.name
+        self.version = version.number
+        self.digest = version.digest
+        self.queues = [queue.name for queue in queues]
+        self.populations = [describe_population(queue) for queue in queues]
+        self.population_total = sum(queue.population_total for queue in queues)
+        self.unit = coding.unit
+        self.drawn = len(coding.drawn)
+        self.counted = coding.count_by_basis()
+        self.n = sum(self.counted[basis] for basis in (Basis.RESOLVED, Basis.AGREED, Basis.SINGLE, Basis.SPLIT))
+        self.overlap = coding.overlap
+        self.stand_ins = join_stand_ins(item.facts for item in coding.items)
+        self.alphas = [alphas.get(queue.pk) for queue in queues]
+        self.alpha = self.alphas[0] if len(queues) == 1 else None  # those of several are not averaged
+        self.alpha_said = "; ".join(alpha.text() if alpha else NOT_COMPUTED for alpha in self.alphas)
 
     @property
     def one_line(self) -> str:
@@ -336,34 +328,6 @@ class Heading(Shaped):
             f"{self.codebook} v{self.version} ({self.digest[:12]}), n = {self.n} of {self.drawn} drawn,"
             f" {self.overlap} in the overlap, alpha {self.alpha_said}"
         )
-
-
-def heading_of(coding: QueueCoding) -> Heading:
-    """Return the heading, in one query and one for each queue."""
-    version, queues = coding.version, coding.queues
-    # Queue -> alpha over code sets, of the last report before discussion. Queues without one are left out.
-    alphas: dict[int, Alpha] = {}
-    reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
-    for report in reports.order_by("queue", "taken_at", "pk"):
-        codes = report.values["codes"]
-        interval = codes.get("interval") or {}
-        alphas[report.queue_id] = Alpha(
-            codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
-        )
-    return Heading(
-        codebook=version.codebook.name,
-        version=version.number,
-        digest=version.digest,
-        queues=tuple(queue.name for queue in queues),
-        populations=tuple(describe_population(queue) for queue in queues),
-        population_total=sum(queue.population_total for queue in queues),
-        unit=coding.unit,
-        drawn=len(coding.drawn),
-        counted=coding.count_by_basis(),
-        overlap=coding.overlap,
-        alphas=tuple(alphas.get(queue.pk) for queue in queues),
-        stand_ins=join_stand_ins(item.facts for item in coding.items),
-    )
 
 
 def describe_population(queue: Queue) -> str:
@@ -522,7 +486,7 @@ def _is_in(item: Coded, chosen: Chosen) -> bool:
 
 def taxonomy_of(queues: Sequence[Queue]) -> Taxonomy:
     """Count queues of one version (else NotTogether) in the current record."""
-    return Taxonomy(coding_of(queues), extent_if_known(queues), {})
+    return Taxonomy(QueueCoding(queues), extent_if_known(queues), {})
 
 
 def extent_if_known(queues: Sequence[Queue]) -> Extent | None:

@@ -22,7 +22,7 @@ from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.population_shares import CorrectedShare, correct_share
-from benchapp.review.results.queue_results import Basis, Coded, coding_of, sample_of
+from benchapp.review.results.queue_results import Basis, Coded, QueueCoding, sample_of
 from benchapp.review.suggestions.judging_queue import source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.inference.shares import Rate
@@ -115,19 +115,17 @@ class RuleRecord:
     found: Rate | None
 
 
-@dataclass(frozen=True, slots=True)
 class JudgeBill:
     """The calls of one judge by status, with their use. priced: calls whose cost is known."""
 
-    model: str
-    version: str
-    scripted: bool
-    statuses: Mapping[str, int]
-    calls: int
-    input_tokens: int | None
-    output_tokens: int | None
-    cost_usd: float | None
-    priced: int
+    def __init__(self, model: str, version: str, scripted: bool, rows: Sequence[dict[str, Any]]) -> None:
+        self.model, self.version, self.scripted = model, version, scripted
+        self.statuses: dict[str, int] = {row["status"]: row["calls"] for row in rows}
+        self.calls = sum(self.statuses.values())
+        self.input_tokens = _sum_known(row["sum_input_tokens"] for row in rows)
+        self.output_tokens = _sum_known(row["sum_output_tokens"] for row in rows)
+        self.cost_usd = _sum_known(row["sum_cost_usd"] for row in rows)
+        self.priced: int = sum(row["priced"] for row in rows)
 
     @property
     def stand_ins(self) -> frozenset[StandIn]:
@@ -142,7 +140,7 @@ def _rate(k: int, n: int) -> Rate:
 
 
 def truth_of(queue: Queue) -> Truth:
-    coding = coding_of([queue])
+    coding = QueueCoding([queue])
     needed = dict(queue.items.values_list("pk", "reviews_needed"))
     codes: dict[int, frozenset[int]] = {}
     basis = dict.fromkeys((Basis.RESOLVED, Basis.AGREED, Basis.SINGLE), 0)
@@ -255,18 +253,7 @@ def judge_bills(queue: Queue) -> list[JudgeBill]:
         calls=Count("pk"), priced=Count("cost_usd"), **{f"sum_{name}": Sum(name) for name in sums}
     ):
         grouped[row["model"], row["prompt_version"], row["scripted"]].append(row)
-    return [
-        JudgeBill(
-            *key,
-            statuses={row["status"]: row["calls"] for row in found},
-            calls=sum(row["calls"] for row in found),
-            input_tokens=_sum_known(row["sum_input_tokens"] for row in found),
-            output_tokens=_sum_known(row["sum_output_tokens"] for row in found),
-            cost_usd=_sum_known(row["sum_cost_usd"] for row in found),
-            priced=sum(row["priced"] for row in found),
-        )
-        for key, found in sorted(grouped.items())
-    ]
+    return [JudgeBill(*key, found) for key, found in sorted(grouped.items())]
 
 
 def _sum_known(values: Iterable[Number | None]) -> Number | None:

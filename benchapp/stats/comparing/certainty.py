@@ -30,7 +30,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.learning.reuse import READ
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.planning import Measured, measure_pairs
+from benchapp.stats.planning import measure_pairs
 from runner.base.text import plural
 
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
@@ -39,18 +39,25 @@ FEWEST_FAMILIES = 3
 FEWEST_RUNS = 4  # with their results a task can agree
 
 
-@dataclass(frozen=True, slots=True)
 class GroupCertainty(Shaped):
-    """One group against its baseline. difference: for these tasks. other_tasks: the average difference over families
-    like these `families`. read: on tasks whose trials all read a skill; None where none did, or all did."""
-
-    group: Group
-    difference: Difference
-    families: int
-    other_tasks: Interval | None
-    read: Difference | None
+    """One group against its baseline. difference: for these tasks. other_tasks: Student's interval of the average
+    difference over families like these `families`; never narrower than for these tasks. read: on tasks whose trials all
+    read a skill; None where none did, or all did."""
 
     json_shape = JsonShape("label=group.label difference families other_tasks? read?")
+
+    def __init__(self, group: Group, difference: Difference, paired: Paired, read: Difference | None) -> None:
+        self.group, self.difference, self.read = group, difference, read
+        family = np.unique(np.where(paired.family >= 0, paired.family, -2 - paired.task), return_inverse=True)[1]
+        self.families = count = int(family.max()) + 1
+        self.other_tasks = None
+        if count >= FEWEST_FAMILIES and difference.test:
+            added = np.bincount(family, weights=paired.delta * paired.weight) * count
+            anew = ClaimTest(difference.delta, float(added.std(ddof=1)) / count**0.5, count - 1)
+            half = max(each.half_width(difference.comparisons) for each in (anew, difference.test))
+            bound = difference.bound or np.inf
+            low, high = max(-bound, difference.delta - half), min(bound, difference.delta + half)
+            self.other_tasks = Interval(low, high, method="t over families")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +91,31 @@ class Item(Shaped):
         return self.share <= ZERO or self.share >= 1 - ZERO
 
 
-@dataclass(frozen=True, slots=True)
 class Certainty(Shaped):
     """measured: the source of the spread of shares; None where nothing is compared. factor: how much more whole runs
     vary than their cells alone predict."""
 
-    measured: Measured | None
-    factor: float | None
-    groups: tuple[GroupCertainty, ...]
-    transfer: TransferTable | None
-    items: tuple[Item, ...]
+    json_shape = JsonShape("measured factor groups transfer items")
+
+    def __init__(self, comparison: GroupComparison, metric: TrialMetric) -> None:
+        self.groups: list[GroupCertainty] = []
+        alike: dict[object, list[Paired]] = {}
+        for group in arrange(comparison.groups.all):
+            baseline = comparison.groups.baseline_of(group)
+            if baseline is None:
+                continue
+            difference = judge_difference(comparison, group, metric)
+            paired = pair(*comparison.sides(group, baseline, metric), by_family=metric.macro)
+            if difference is None or paired is None:
+                continue
+            alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
+            read = _read(comparison, group, baseline, metric)
+            self.groups.append(GroupCertainty(group, difference, paired, read))
+        factors = [each.difference.factor.phi for each in self.groups if each.difference.factor]
+        self.measured = measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None
+        self.factor = float(np.mean(factors)) if factors else None
+        self.transfer = _read_transfer(comparison) if metric.is_of_verdicts else None
+        self.items = _list_items(comparison, metric) if metric.is_share and self.groups else []
 
     @property
     def answer(self) -> str:
@@ -118,45 +140,7 @@ class Certainty(Shaped):
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
     """Assess a share, with two queries for the names of tasks. Cached with the comparison."""
-    return comparison.once(("certainty", metric.key), lambda: _assess(comparison, metric))
-
-
-def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
-    groups: list[GroupCertainty] = []
-    alike: dict[object, list[Paired]] = {}
-    for group in arrange(comparison.groups.all):
-        baseline = comparison.groups.baseline_of(group)
-        if baseline is None:
-            continue
-        difference = judge_difference(comparison, group, metric)
-        paired = pair(*comparison.sides(group, baseline, metric), by_family=metric.macro)
-        if difference is None or paired is None:
-            continue
-        alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
-        read = _read(comparison, group, baseline, metric)
-        groups.append(GroupCertainty(group, difference, *_vary_tasks(paired, difference), read))
-    factors = [each.difference.factor.phi for each in groups if each.difference.factor]
-    return Certainty(
-        measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
-        float(np.mean(factors)) if factors else None,
-        tuple(groups),
-        _read_transfer(comparison) if metric.is_of_verdicts else None,
-        tuple(_list_items(comparison, metric)) if metric.is_share and groups else (),
-    )
-
-
-def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval | None]:
-    """Return the number of families, and Student's interval over them; never narrower than for these tasks."""
-    family = np.unique(np.where(paired.family >= 0, paired.family, -2 - paired.task), return_inverse=True)[1]
-    count = int(family.max()) + 1
-    if count < FEWEST_FAMILIES or difference.test is None:
-        return count, None
-    added = np.bincount(family, weights=paired.delta * paired.weight) * count
-    anew = ClaimTest(difference.delta, float(added.std(ddof=1)) / count**0.5, count - 1)
-    half = max(each.half_width(difference.comparisons) for each in (anew, difference.test))
-    bound = difference.bound or np.inf
-    low, high = max(-bound, difference.delta - half), min(bound, difference.delta + half)
-    return count, Interval(low, high, method="t over families")
+    return comparison.once(("certainty", metric.key), lambda: Certainty(comparison, metric))
 
 
 def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
@@ -271,15 +255,22 @@ class Reading:
     success: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Transfer(Shaped):
     """Trials with a verdict in one direction that read a skill, or those of one family that read one of another. share:
     of their tasks' means; other: of the baseline on the same tasks, None where it has none."""
 
-    trials: int
-    tasks: int
-    share: float
-    other: float | None
+    json_shape = JsonShape("trials tasks share other")
+
+    def __init__(self, readings: Iterable[Reading], baseline: Mapping[int, float]) -> None:
+        trials = {each.trial: each for each in readings}  # one that read two skills of the family counts once
+        by_task = defaultdict(list)
+        for each in trials.values():
+            by_task[each.task].append(each.success)
+        known = [task for task in by_task if task in baseline]
+        of = known or list(by_task)
+        self.trials, self.tasks = len(trials), len(of)
+        self.share = fmean(fmean(by_task[task]) for task in of)
+        self.other = fmean(baseline[task] for task in known) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,25 +305,13 @@ def read_transfer(runs: Iterable[Run], baseline: Mapping[int, float]) -> Transfe
         directions[each.direction].append(each)
         pairs[each.writer, each.reader].append(each)
     cells = [
-        TransferCell(families[writer], families[reader], found[0].direction, _sum_up(found, baseline))
+        TransferCell(families[writer], families[reader], found[0].direction, Transfer(found, baseline))
         for (writer, reader), found in pairs.items()
     ]
     cells.sort(key=lambda cell: (cell.writer.ordinal, cell.writer.key, cell.reader.ordinal, cell.reader.key))
     return TransferTable(
-        {each.value: _sum_up(directions[each], baseline) for each in Direction if directions[each]}, tuple(cells)
+        {each.value: Transfer(directions[each], baseline) for each in Direction if directions[each]}, tuple(cells)
     )
-
-
-def _sum_up(readings: Iterable[Reading], baseline: Mapping[int, float]) -> Transfer:
-    trials = {each.trial: each for each in readings}  # one that read two skills of the family counts once
-    by_task = defaultdict(list)
-    for each in trials.values():
-        by_task[each.task].append(each.success)
-    known = [task for task in by_task if task in baseline]
-    means = {task: fmean(found) for task, found in by_task.items()}
-    of = known or list(means)
-    other = fmean(baseline[task] for task in known) if known else None
-    return Transfer(len(trials), len(of), fmean(means[task] for task in of), other)
 
 
 def _list_readings(runs: list[int]) -> Iterator[Reading]:

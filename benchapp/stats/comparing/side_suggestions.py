@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -39,26 +39,30 @@ class TrialCounts:
         return TrialCounts(tasks, suites, self.trials + other.trials, known, opened)
 
 
-@dataclass(frozen=True, slots=True)
 class CandidateRun:
     """One run, with its trials counted. `condition`: the recorded one, else the one that its folders' names suggest.
     `came_in`: the name of the experiment that it was launched or imported with, also if it was joined to another since;
     `source`: the folder of that experiment."""
 
-    run: UUID
-    experiment: UUID
-    recorded: str
-    suggested: str
-    suggested_by: str
-    model: str
-    replicate: int | None
-    counts: TrialCounts
-    came_in: str
-    source: str
+    COLUMNS = (
+        *("public_id", "experiment__public_id", "condition", "agent_model", "replicate"),
+        *("setup__suggested_condition", "setup__suggested_by"),
+        *("joined_from__name", "joined_from__source", "experiment__name", "experiment__source"),
+    )
 
-    @property
-    def condition(self) -> str:
-        return self.suggested if self.recorded == Run.UNKNOWN and self.suggested else self.recorded
+    def __init__(self, row: dict[str, Any], counts: TrialCounts) -> None:
+        came_with = "joined_from" if row["joined_from__name"] else "experiment"
+        self.run: UUID = row["public_id"]
+        self.experiment: UUID = row["experiment__public_id"]
+        self.recorded: str = row["condition"]
+        self.suggested: str = row["setup__suggested_condition"] or ""
+        self.suggested_by: str = row["setup__suggested_by"] or ""
+        self.model: str = row["agent_model"]
+        self.replicate: int | None = row["replicate"]
+        self.came_in: str = row[f"{came_with}__name"]
+        self.source: str = row[f"{came_with}__source"]
+        self.counts = counts
+        self.condition = self.suggested if self.recorded == Run.UNKNOWN and self.suggested else self.recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,15 +182,8 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
     found: dict[int, list[CandidateRun]] = {each.pk: [] for each in experiments}
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
-    columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model", "replicate")
-    names = ("joined_from__name", "experiment__name", "joined_from__source", "experiment__source")
-    for pk, experiment, run, public_id, condition, model, replicate, suggested, by, *named in runs.order_by(
-        "condition", Run.BY_REPLICATE, "id"
-    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by", *names):
-        joined, own, joined_source, own_source = named
-        of_run = public_id, experiment, condition, suggested or "", by or "", model, replicate
-        came_in, source = (joined, joined_source) if joined else (own, own_source)
-        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts()), came_in, source))
+    for row in runs.order_by("condition", Run.BY_REPLICATE, "id").values("pk", "experiment", *CandidateRun.COLUMNS):
+        found[row["experiment"]].append(CandidateRun(row, counted.get(row["pk"], TrialCounts())))
     return found
 
 

@@ -8,58 +8,43 @@ models.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats
 from benchapp.stats.numerics import minimise, t_value
 
 FEWEST_MODELS = 3
 
 
-@dataclass(frozen=True, slots=True)
 class PooledEffect(Shaped):
     """mean with its 95 % interval low..high, and the range for another model's effect, all in the unit of the
     differences. spread: SD between models, beyond their errors."""
 
-    models: int
-    mean: float
-    low: float
-    high: float
-    spread: float
-    another_low: float
-    another_high: float
-    wins: int
-    ties: int
-    losses: int
+    json_shape = JsonShape("models mean low high spread another_low another_high wins ties losses")
+
+    def __init__(self, deltas: Sequence[float], errors: Sequence[float]) -> None:
+        """Pool differences and their standard errors, one a model."""
+        effects, variances = np.array(deltas, dtype=float), np.square(np.array(errors, dtype=float))
+        self.models = len(effects)
+        between = _estimate_between(effects, variances)
+        self.spread = float(np.sqrt(between))
+        weight = 1 / np.maximum(variances + between, ZERO)
+        self.mean = float(weight @ effects / weight.sum())
+        error = float(np.sqrt(weight @ (effects - self.mean) ** 2 / ((self.models - 1) * weight.sum())))
+        half = t_value(self.models - 1, 1 - TAIL) * error
+        self.low, self.high = self.mean - half, self.mean + half
+        apart = t_value(self.models - 2, 1 - TAIL) * float(np.sqrt(between + error**2))
+        self.another_low, self.another_high = self.mean - apart, self.mean + apart
+        self.wins = int((effects > ZERO).sum())
+        self.ties = int((np.abs(effects) <= ZERO).sum())
+        self.losses = int((effects < -ZERO).sum())
 
 
 def pool_models(deltas: Sequence[float], errors: Sequence[float]) -> PooledEffect | None:
     """Pool differences and their standard errors, one a model; None below three models."""
-    effects, variances = np.array(deltas, dtype=float), np.square(np.array(errors, dtype=float))
-    count = len(effects)
-    if count < FEWEST_MODELS:
-        return None
-    between = _estimate_between(effects, variances)
-    weight = 1 / np.maximum(variances + between, ZERO)
-    mean = float(weight @ effects / weight.sum())
-    error = float(np.sqrt(weight @ (effects - mean) ** 2 / ((count - 1) * weight.sum())))
-    half = t_value(count - 1, 1 - TAIL) * error
-    apart = t_value(count - 2, 1 - TAIL) * float(np.sqrt(between + error**2))
-    return PooledEffect(
-        models=count,
-        mean=mean,
-        low=mean - half,
-        high=mean + half,
-        spread=float(np.sqrt(between)),
-        another_low=mean - apart,
-        another_high=mean + apart,
-        wins=int((effects > ZERO).sum()),
-        ties=int((np.abs(effects) <= ZERO).sum()),
-        losses=int((effects < -ZERO).sum()),
-    )
+    return PooledEffect(deltas, errors) if len(deltas) >= FEWEST_MODELS else None
 
 
 def _estimate_between(effects: Floats, variances: Floats) -> float:

@@ -30,8 +30,8 @@ UNKNOWN = -1  # shown something that is not recorded
 class Flips:
     """`flips` of `pairs` ended differently."""
 
-    flips: int = 0
-    pairs: int = 0
+    flips: int
+    pairs: int
 
     @property
     def rate(self) -> float | None:
@@ -41,23 +41,33 @@ class Flips:
         return Flips(self.flips - other.flips, self.pairs - other.pairs)
 
 
-@dataclass(frozen=True, slots=True)
 class Noise:
     """`total` adds up four sources: `samples` of one run and phase, `phases` of one run (a replay and its first try),
     `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of it. `rate`:
     the share of flips, with equal weight for each of the `places` (a task under one kind of evidence), because one with
     many trials has many pairs. None without a pair. `unknown`: scored trials with unknown evidence."""
 
-    samples: Flips = Flips()
-    phases: Flips = Flips()
-    replicates: Flips = Flips()
-    conditions: Flips = Flips()
-    total: Flips = Flips()
-    without_library: Flips = Flips()
-    rate: float | None = None
-    places: int = 0
-    tasks: int = 0
-    unknown: int = 0
+    def __init__(self, table: Ints, unknown: int) -> None:
+        """Count over rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each refines the
+        last."""
+        place = label_rows(*table[:3])
+        cell = label_rows(place, table[3])
+        run = label_rows(cell, table[4])
+        phase = label_rows(run, table[5])
+        success = table[6]
+        self.total, in_cell, in_run, self.samples = (_flips(labels, success) for labels in (place, cell, run, phase))
+        self.phases = in_run - self.samples
+        self.replicates = in_cell - in_run
+        self.conditions = self.total - in_cell
+        bare = table[2] == NOTHING
+        self.without_library = _flips(label_rows(*table[:3, bare]), success[bare])
+        passed, tried = _counts(place, success)
+        pairs = tried * (tried - 1) // 2
+        many = pairs > 0
+        self.rate = float((passed * (tried - passed) / np.maximum(pairs, 1))[many].mean()) if many.any() else None
+        self.places = int(many.sum())
+        self.tasks = len(np.unique(table[1][many[place]]))
+        self.unknown = unknown
 
 
 def noise_of(runs: Sequence[Run], outcomes: Mapping[int, Outcomes]) -> Noise:
@@ -86,7 +96,7 @@ def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: in
         success = trials.success.astype(np.int64)
         columns.append(np.stack([of_bench, trials.task, evidence, of_cell, of_run, trials.phase, success]))
     table = np.concatenate(columns, axis=1) if columns else np.empty((7, 0), dtype=np.int64)
-    return _noise(table, unknown)
+    return Noise(table, unknown)
 
 
 def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> tuple[Outcomes, Ints]:
@@ -103,37 +113,12 @@ def _evidence(run: Run, outcomes: Outcomes, empty: int, retrieved: set[int]) -> 
     return kept, evidence
 
 
-def _noise(table: Ints, unknown: int) -> Noise:
-    """Count over rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each refines the last."""
-    place = label_rows(*table[:3])
-    cell = label_rows(place, table[3])
-    run = label_rows(cell, table[4])
-    phase = label_rows(run, table[5])
-    success = table[6]
-    passed, tried = _counts(place, success)
-    pairs = tried * (tried - 1) // 2
-    many = pairs > 0
-    total, in_cell, in_run, in_phase = (_flips(*_counts(labels, success)) for labels in (place, cell, run, phase))
-    bare = table[2] == NOTHING
-    return Noise(
-        samples=in_phase,
-        phases=in_run - in_phase,
-        replicates=in_cell - in_run,
-        conditions=total - in_cell,
-        total=total,
-        without_library=_flips(*_counts(label_rows(*table[:3, bare]), success[bare])),
-        rate=float((passed * (tried - passed) / np.maximum(pairs, 1))[many].mean()) if many.any() else None,
-        places=int(many.sum()),
-        tasks=len(np.unique(table[1][many[place]])),
-        unknown=unknown,
-    )
-
-
 def _counts(labels: Ints, success: Ints) -> tuple[Ints, Ints]:
     """Count per label [n]: passes and trials, [labels] each."""
     return np.bincount(labels, weights=success).astype(np.int64), np.bincount(labels)
 
 
-def _flips(passed: Ints, tried: Ints) -> Flips:
-    """Count flips from passes and trials per place, [places] each."""
+def _flips(labels: Ints, success: Ints) -> Flips:
+    """Count flips per label [n]."""
+    passed, tried = _counts(labels, success)
     return Flips(int((passed * (tried - passed)).sum()), int((tried * (tried - 1) // 2).sum()))

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from benchapp.experiments.example_experiment import DEMO
-from benchapp.experiments.foresight import describe_design, estimate, foresee
+from benchapp.experiments.foresight import LaunchDesign, estimate, foresee
 from benchapp.experiments.launch import launch as launch_experiment
 from benchapp.experiments.launch_spec import FIRST, LaunchSpec, SpecProblem, Unlaunchable, describe_launched
 from benchapp.experiments.plans import author_limits_of, list_conditions
@@ -234,7 +234,7 @@ class CheckedLaunch(Shaped):
         self.crew, self.estimate = workforce(), estimate(self.prepared)
         self.first = list(islice(schedule(self.prepared), FIRST_TRIALS))
         workers = max(1, len(self.crew.workers or ()))
-        self.design = describe_design(self.prepared, self.estimate, workers, stated)
+        self.design = LaunchDesign(self.prepared, self.estimate, workers, stated)
 
     @property
     def asks_models(self) -> bool:

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from benchapp.analysis.lineage.attribution import (
     LedgerRow,
     count_later_trials,
-    count_ledger_row,
     list_trials_with_line,
 )
 from benchapp.analysis.lineage.library_states import LibraryState
@@ -132,7 +131,7 @@ class ChosenLine:
         had_it = list_trials_with_line(course.lineage, file.place, file.path, line)
         self.later = count_later_trials(had_it, course.baseline)
         family = origin.stop.family if origin.stop else None
-        self.ledger = count_ledger_row(course.lineage, line.born, family, course.baseline)
+        self.ledger = LedgerRow(course.lineage, line.born, family, course.baseline)
         self.probes = read_probes_about(origin.decision)
         self.evidence = read_evidence(origin.decision) if origin.decision else []
         self.alike = _find_alike(self.text, self.evidence)

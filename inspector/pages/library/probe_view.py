@@ -19,10 +19,10 @@ from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
     ProbeChoice,
+    ProbePreview,
     choose_default_tasks,
     launch_probe,
     make_control,
-    preview,
     read_choice,
 )
 from benchapp.models import Episode, Run, Task, User
@@ -67,7 +67,7 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         asked, lines = _tick_hunks(choice, asked, query)
         if query.get("times") and not problem:
             try:
-                found = preview(episode, asked)
+                found = ProbePreview(episode, asked)
             except RunnerError as error:  # it cannot be launched so
                 problem = str(error)
         ticked = set(asked.tasks or choose_default_tasks(episode, choice.state))
@@ -123,10 +123,10 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
     try:
         if problem:
             raise RunnerError(problem)
-        found = preview(episode, asked)
+        found = ProbePreview(episode, asked)
         wanted = [found]
         if asked.revert and request.POST.get("control"):
-            wanted.append(preview(episode, make_control(found)))
+            wanted.append(ProbePreview(episode, make_control(found)))
         probes = [launch_probe(each, reason=reason, by=by) for each in wanted]
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")

@@ -14,7 +14,6 @@ from benchapp.analysis.lineage.attribution import (
     LaterTrials,
     LedgerRow,
     count_later_trials,
-    count_ledger_row,
     list_trials_with_lines,
     rank_telling_changes,
     read_no_skill,
@@ -232,7 +231,7 @@ class LibraryCourse:
         """Return how later trials with this stop's lines ended; None where it wrote nothing or nothing was traced."""
         if stop is None or not stop.changed or self.lineage.too_big:
             return None
-        return count_ledger_row(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
+        return LedgerRow(self.lineage, self.rail.states.index(stop.after), stop.family, self.baseline)
 
     def users_of(self, change: FileChange, stop: RailStop | None) -> Users:
         """Return the trials whose library held the new side of this file, split by the family of `stop`. One query."""

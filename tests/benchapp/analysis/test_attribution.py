@@ -11,8 +11,8 @@ import pytest
 
 from benchapp.analysis.lineage.attribution import (
     Ended,
+    LedgerRow,
     count_later_trials,
-    count_ledger_row,
     list_trials_with_lines,
     read_no_skill,
 )
@@ -212,7 +212,7 @@ def test_it_equals_a_slow_recount_for_every_line_and_every_decision(seed):
             for state, files in enumerate(found.blame.states)
         }
         family = states[place].decision.family_id
-        row = count_ledger_row(found, place, family, baseline)
+        row = LedgerRow(found, place, family, baseline)
         assert figures(row.all.total) == recount(facts, at)
         assert figures(row.same_family) == recount(facts, at, lambda t, own=family: t.task.family_id == own)
         assert figures(row.other_families) == recount(facts, at, lambda t, own=family: t.task.family_id != own)
@@ -254,7 +254,7 @@ def test_it_tells_same_family_from_others_and_deployment_by_role():
     episode = run.episodes.get()
     found = lineage(episode)
     first = episode.decisions.first()
-    row = count_ledger_row(found, 1, first.family_id, {})  # the state that the first decision left
+    row = LedgerRow(found, 1, first.family_id, {})  # the state that the first decision left
     assert row.same_family.mounted + row.other_families.mounted == row.all.total.mounted
     assert row.other_families.mounted
     assert list(row.deployment) == ["context-shift", "adversarial", "composition"]

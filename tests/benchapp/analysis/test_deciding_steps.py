@@ -13,7 +13,7 @@ from benchapp.analysis.deciding.deciding_steps import (
     find_deciding_steps,
 )
 from benchapp.analysis.deciding.named_values import Expectation, is_telling, read_named_values
-from benchapp.analysis.deciding.step_glances import StepKind, glance_at, list_written_files
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, list_written_files
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.cases import every
 
@@ -181,7 +181,7 @@ def test_it_knows_which_files_a_call_writes(tool: str, arguments: dict[str, obje
     (Step(4, Source.AGENT, tool_calls=(ToolCall("c", "submit", {}),)), StepKind.SUBMIT, "submit"),
 )
 def test_a_step_is_named_by_what_it_does(step: Step, kind: StepKind, label: str) -> None:
-    glance = glance_at(step)
+    glance = StepGlance(step)
     assert (glance.kind, glance.label) == (kind, label)
 
 

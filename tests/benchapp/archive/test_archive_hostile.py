@@ -16,7 +16,7 @@ import zstandard
 from django.core.management import call_command
 
 from benchapp.archive import ArchiveError, archive_import
-from benchapp.archive.archive_import import check_archive
+from benchapp.archive.archive_import import CheckedArchive
 from benchapp.archive.archive_tables import TABLES
 from benchapp.models import Blob, Experiment, Trial
 from lab.synthesis.campaign import Size, write_campaign
@@ -246,13 +246,13 @@ def test_a_manifest_must_say_what_it_is(tmp_path: Path, files: Files) -> None:
 def test_a_bomb_is_given_up_early(tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_import, "MAX_TOTAL", 10_000)
     with pytest.raises(ArchiveError, match="over 10,000"):
-        check_archive(packed(tmp_path, files))
+        CheckedArchive(packed(tmp_path, files))
     info = tarfile.TarInfo("manifest.json")
     info.size = 7 * 1024**3
     path = tmp_path / "bomb.tar.gz"
     path.write_bytes(gzip.compress(info.tobuf(tarfile.USTAR_FORMAT) + bytes(1024)))
     with pytest.raises(ArchiveError, match="it has 7,516,192,768"):
-        check_archive(path)
+        CheckedArchive(path)
 
 
 def test_a_stream_that_wants_much_memory_is_refused(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_value_at_the_end_of_its_range_is_refused(
     trial[column] = value
     forged = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     with pytest.raises(ArchiveError, match=expected):
-        check_archive(packed(tmp_path, {**files, "runs/00001.jsonl": forged}))
+        CheckedArchive(packed(tmp_path, {**files, "runs/00001.jsonl": forged}))
 
 
 def test_a_gzip_that_is_spoiled_inside_is_refused(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_a_gzip_that_is_spoiled_inside_is_refused(tmp_path: Path) -> None:
     whole[20:200] = b"\xff" * 180
     (tmp_path / "spoiled.tar.gz").write_bytes(whole)
     with pytest.raises(ArchiveError, match="an undamaged archive"):
-        check_archive(tmp_path / "spoiled.tar.gz")
+        CheckedArchive(tmp_path / "spoiled.tar.gz")
 
 
 def _tar(name: str) -> bytes:
@@ -332,6 +332,6 @@ def test_a_refusal_says_what_is_the_matter(tmp_path, content, told):
     path = tmp_path / "one.tar.gz"
     path.write_bytes(content)
     with pytest.raises(ArchiveError) as refused:
-        check_archive(path)
+        CheckedArchive(path)
     assert told in refused.value.message
     assert "Error" not in refused.value.message

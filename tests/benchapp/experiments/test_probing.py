@@ -18,7 +18,7 @@ from benchapp.audit import findings
 from benchapp.audit.record_check import Flaw
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
-from benchapp.experiments.probe_runs import AskedProbe, launch_probe, preview, read_choice
+from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, read_choice
 from benchapp.experiments.work import advance
 from benchapp.imports.batch import import_paths
 from benchapp.management.commands.sweep import sweep
@@ -78,7 +78,7 @@ def run_to_the_end(episode: Episode) -> None:
 
 def launched(episode: Episode, **asked: Any) -> Probe:
     given = {"tasks": ("E1-LS1-T4",), "times": 2, **asked}
-    return launch_probe(preview(episode, AskedProbe(**given), seed=11), reason="does it help?")
+    return launch_probe(ProbePreview(episode, AskedProbe(**given), seed=11), reason="does it help?")
 
 
 def episode_of(probe: Probe) -> Episode:
@@ -136,14 +136,14 @@ def test_the_empty_library_can_be_probed_too(episode: Episode) -> None:
 
 
 def test_without_tasks_it_is_the_deployment(episode: Episode) -> None:
-    found = preview(episode, AskedProbe())
+    found = ProbePreview(episode, AskedProbe())
     assert {key[-2:] for key in found.tasks} == {"T4", "T5", "T6"}
     assert len(found.tasks) == episode.trials.filter(phase="deployment").count()
     assert found.state.snapshot == episode.library
 
 
 def test_it_is_estimated_from_the_trials_it_repeats(episode: Episode) -> None:
-    found = preview(episode, AskedProbe(times=3)).estimate.whole
+    found = ProbePreview(episode, AskedProbe(times=3)).estimate.whole
     assert found.trials == found.tokens.parts == found.tokens.known > 0
     assert found.seconds.is_whole
 
@@ -191,14 +191,14 @@ def test_an_interrupted_probe_goes_on_where_it_stood(episode: Episode) -> None:
 )
 def test_what_does_not_fit_is_said(episode: Episode, asked: AskedProbe, said: str) -> None:
     with pytest.raises(NotPossible, match=said):
-        preview(episode, asked)
+        ProbePreview(episode, asked)
 
 
 def test_hunks_of_a_later_decision_are_not_there_yet(episode: Episode) -> None:
     later = read_choice(episode, AskedProbe(state="R2"))
     assert later.decision is not None
     with pytest.raises(NotPossible, match="not written yet"):
-        preview(episode, AskedProbe(state="R1", decision=later.decision.number, revert=(later.hunks[0].id,)))
+        ProbePreview(episode, AskedProbe(state="R1", decision=later.decision.number, revert=(later.hunks[0].id,)))
 
 
 def test_a_hunk_that_was_rewritten_since_says_by_which_round(episode: Episode) -> None:
@@ -206,7 +206,7 @@ def test_a_hunk_that_was_rewritten_since_says_by_which_round(episode: Episode) -
     created = first.hunks[0]
     assert created.kind == "added"
     with pytest.raises(HunkGone, match=r"at R\d+: R\d+ changed it"):
-        preview(episode, AskedProbe(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
+        ProbePreview(episode, AskedProbe(state=read_history(episode).states[-1].key, decision=1, revert=(created.id,)))
 
 
 def test_what_was_launched_elsewhere_is_probed_where_it_could_be_launched(episode: Episode) -> None:
@@ -227,19 +227,19 @@ def test_what_was_launched_elsewhere_is_probed_where_it_could_be_launched(episod
 
 def test_a_probe_needs_a_reason(episode: Episode) -> None:
     with pytest.raises(NotPossible, match="reason"):
-        launch_probe(preview(episode, AskedProbe()), reason=" ")
+        launch_probe(ProbePreview(episode, AskedProbe()), reason=" ")
 
 
 def test_a_probe_is_not_probed(episode: Episode) -> None:
     with pytest.raises(NotPossible, match="a probe itself"):
-        preview(episode_of(launched(episode)), AskedProbe())
+        ProbePreview(episode_of(launched(episode)), AskedProbe())
 
 
 def test_another_setup_than_that_of_the_launch_is_refused(episode: Episode) -> None:
     Run.objects.filter(pk=episode.run_id).update(setup_digest="0" * 64)
     episode.run.refresh_from_db()
     with pytest.raises(SetupError, match="the setup changed"):
-        preview(episode, AskedProbe())
+        ProbePreview(episode, AskedProbe())
 
 
 def test_the_command_line_tells_first_and_launches_both_sides(episode: Episode) -> None:
@@ -289,7 +289,7 @@ def is_compared(probe: Probe) -> bool:
 
 
 def done_probe(episode: Episode) -> Probe:
-    first = preview(episode, AskedProbe()).decision
+    first = ProbePreview(episode, AskedProbe()).decision
     assert first is not None
     hunk = read_choice(episode, AskedProbe(decision=first.number)).hunks[0]
     found = launched(episode, decision=first.number, revert=(hunk.id,), times=1)

@@ -15,7 +15,7 @@ from django.test import Client
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.audit import findings
 from benchapp.experiments import library_probes, probe_runs
-from benchapp.experiments.foresight import Past, read_past
+from benchapp.experiments.foresight import Past
 from benchapp.experiments.launch import launch
 from benchapp.experiments.library_probes import (
     RoundsPreview,
@@ -137,9 +137,9 @@ def test_earlier_trials_are_read_once_for_all_libraries_of_a_condition(
 
     def read(prepared: Prepared) -> Past:
         asked.extend(arm.condition for arm in prepared.setups)
-        return read_past(prepared)
+        return Past(prepared)
 
-    monkeypatch.setattr(probe_runs, "read_past", read)
+    monkeypatch.setattr(probe_runs, "Past", read)
     found = measured(experiment)
     assert len(found.probes) == 7
     assert sorted(asked) == ["self-feedback@3", "teacher-feedback@3"]

@@ -7,8 +7,8 @@ from django.utils import timezone
 
 from benchapp.models import Activity, AgreementReport, Attribution, Mark, Queue, Review, Trial
 from benchapp.review.coding.queue_agreement import (
+    Agreement,
     Occasion,
-    agreement_of,
     note_submitted,
     report_to_publish,
     still_to_review,
@@ -41,7 +41,7 @@ def reviewed(said: list[tuple[str, str]] = SAID, **fields: object) -> tuple[Queu
 
 def test_it_compares_the_code_sets_of_submitted_reviews() -> None:
     queue, _ = reviewed()
-    found = agreement_of(queue)
+    found = Agreement(queue)
     units = [{1: frozenset({a} - {""}), 2: frozenset({b} - {""})} for a, b in SAID]
     assert found.codes.estimate.value == pytest.approx(alpha(units, masi_distance))
     assert (found.codes.equal.k, found.codes.equal.n) == (2, 4)
@@ -56,7 +56,7 @@ def test_a_set_is_made_of_all_marks_of_a_review() -> None:
     mark.labels.create(code=queue.version.codes.get(name="silent bypass"))
     Review.objects.filter(pk=both.pk).update(state="submitted")
     make_review(item, bob, ["silent bypass", "misapplied"])
-    assert agreement_of(queue).codes.equal.k == 2
+    assert Agreement(queue).codes.equal.k == 2
 
 
 def test_drafts_and_skipped_reviews_are_missing_not_empty() -> None:
@@ -65,7 +65,7 @@ def test_drafts_and_skipped_reviews_are_missing_not_empty() -> None:
         item = make_item(queue, trial=make_trial(success=False))
         make_review(item, ann, ["misapplied"])
         make_review(item, bob, [], state=state)
-    found = agreement_of(queue)
+    found = Agreement(queue)
     assert (found.items, found.complete, found.double, found.skipped) == (6, 5, 4, 1)
 
 
@@ -74,7 +74,7 @@ def test_items_outside_the_overlap_do_not_count() -> None:
     item = make_item(queue, trial=make_trial(success=False), is_overlap=False, reviews_needed=1)
     for person in (ann, bob):
         make_review(item, person, ["misapplied"])
-    assert agreement_of(queue).double == 4
+    assert Agreement(queue).double == 4
 
 
 def test_carried_reviews_are_told_apart() -> None:
@@ -85,7 +85,7 @@ def test_carried_reviews_are_told_apart() -> None:
     new = make_item(carried, trial=make_trial(success=False))
     for person, code in zip(people, ["misapplied", "silent bypass"], strict=True):
         make_review(new, person, [code])
-    found = agreement_of(carried)
+    found = Agreement(carried)
     assert found.double == 1
     assert found.carried is not None
     assert found.carried.answers == 2
@@ -98,7 +98,7 @@ def test_labels_of_another_version_never_count() -> None:
     item = make_item(queue, trial=make_trial(success=False))
     for person in (ann, bob):
         make_review(item, person, [other.codes.get(name="misapplied")])
-    assert agreement_of(queue).by_code[2][1].used.k == 2
+    assert Agreement(queue).by_code[2][1].used.k == 2
 
 
 def test_a_task_is_drawn_with_all_its_items() -> None:
@@ -109,7 +109,7 @@ def test_a_task_is_drawn_with_all_its_items() -> None:
     for item, code in zip(queue.items.all(), ["misapplied", "misapplied", "silent bypass"], strict=True):
         for person in (ann, bob):
             make_review(item, person, [code])
-    found = agreement_of(queue)
+    found = Agreement(queue)
     assert (found.codes.estimate.units, found.codes.estimate.clusters) == (3, 2)
 
 
@@ -128,7 +128,7 @@ def test_attribution_is_that_of_the_first_failure_and_missing_where_marks_differ
     other = make_item(queue, trial=make_trial(success=False))
     for person in people:
         make_review(other, person, ["misapplied"], mark={"attribution": Attribution.TASK})
-    found = agreement_of(queue)
+    found = Agreement(queue)
     assert found.attribution.estimate.units == 1
     assert (found.attribution.equal.k, found.attribution.equal.n) == (1, 1)
 
@@ -139,7 +139,7 @@ def test_first_failures_are_compared_by_step() -> None:
         item = make_item(queue, trial=make_trial(success=False))
         for person, step in zip(people, steps, strict=True):
             make_review(item, person, ["misapplied"], mark={"step": step or 1, "is_first_failure": step is not None})
-    found = agreement_of(queue).first_failure
+    found = Agreement(queue).first_failure
     assert (found.same.k, found.near.k, found.same.n) == (1, 2, 3)
     assert (found.one_only.k, found.one_only.n) == (1, 4)
 
@@ -153,7 +153,7 @@ def test_codes_are_folded_into_their_top_ones() -> None:
     for person, code in zip(people, below, strict=True):
         make_review(first, person, [code])
         make_review(second, person, ["writing"])
-    found = agreement_of(queue)
+    found = Agreement(queue)
     assert found.codes.equal.k == 1
     assert found.top is not None
     assert found.top.equal.k == 2
@@ -166,7 +166,7 @@ def test_its_queries_do_not_grow_with_the_items(django_assert_num_queries: objec
     queue, _ = reviewed(SAID * 3)
     fresh = Queue.objects.select_related("version").get(pk=queue.pk)
     with django_assert_num_queries(6):  # type: ignore[operator]
-        agreement_of(fresh)
+        Agreement(fresh)
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

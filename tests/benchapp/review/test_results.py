@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Code, Queue, Resolution, Review, Trial
-from benchapp.review.results.queue_results import Basis, NotTogether, QueueCoding, coding_of, drop_undecided
+from benchapp.review.results.queue_results import Basis, NotTogether, QueueCoding, drop_undecided
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 from tests.worlds.review_worlds import World, make_reviewed_world, say
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def coded(world: World) -> QueueCoding:
-    return coding_of([Queue.objects.get(pk=world.queue.pk)])
+    return QueueCoding([Queue.objects.get(pk=world.queue.pk)])
 
 
 def key(world: World, name: str) -> int:
@@ -113,12 +113,12 @@ def test_it_never_uses_a_code_of_another_version() -> None:
 def test_it_refuses_queues_of_different_versions_units_or_the_same_items() -> None:
     world = make_reviewed_world()
     with pytest.raises(NotTogether, match="different codebook versions"):
-        coding_of([world.queue, make_queue()])
+        QueueCoding([world.queue, make_queue()])
     twice = make_queue([world.items[0].trial], version=world.queue.version)
     with pytest.raises(NotTogether, match="more than one of these queues"):
-        coding_of([world.queue, twice])
+        QueueCoding([world.queue, twice])
     with pytest.raises(NotTogether, match="different things"):
-        coding_of([world.queue, make_queue([], version=world.queue.version, unit=Queue.Unit.DECISION)])
+        QueueCoding([world.queue, make_queue([], version=world.queue.version, unit=Queue.Unit.DECISION)])
 
 
 def test_it_refuses_queues_whose_populations_overlap_though_no_item_is_in_both() -> None:
@@ -127,7 +127,7 @@ def test_it_refuses_queues_whose_populations_overlap_though_no_item_is_in_both()
     left = world.items[0].trial.episode.trials.filter(success=True)
     other = make_queue(left[:1], version=world.queue.version, population=world.queue.population)
     with pytest.raises(NotTogether, match="has 12 trials in common"):
-        coding_of([world.queue, other])
+        QueueCoding([world.queue, other])
 
 
 def only(trial: Trial) -> str:
@@ -139,7 +139,7 @@ def test_it_adds_up_queues_of_one_version() -> None:
     world = make_reviewed_world()
     trial = make_trial(success=False)
     other = make_queue([trial], version=world.queue.version, population=only(trial))
-    found = coding_of([world.queue, other])
+    found = QueueCoding([world.queue, other])
     assert len(found.items) == 10
     assert len({item.stratum for item in found.items}) == 3  # each queue's strata are its own
 
@@ -162,7 +162,7 @@ def test_it_reads_what_the_record_says_of_a_trial() -> None:
 def test_it_takes_the_episode_as_the_cluster_where_trials_share_a_library() -> None:
     trial = make_trial(success=False)
     queue = make_queue([trial])
-    assert coding_of([queue]).items[0].facts.cluster == ("episode", trial.episode_id)
+    assert QueueCoding([queue]).items[0].facts.cluster == ("episode", trial.episode_id)
 
 
 def test_it_keeps_controls_out_of_the_population() -> None:
@@ -180,6 +180,6 @@ def test_it_asks_as_much_of_the_database_for_many_items_as_for_few() -> None:
         for place in range(size):
             say(world, place, ["stale"], ["tool"])
         with CaptureQueriesContext(connection) as captured:
-            coding_of([Queue.objects.select_related("version").get(pk=world.queue.pk)])
+            QueueCoding([Queue.objects.select_related("version").get(pk=world.queue.pk)])
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 10

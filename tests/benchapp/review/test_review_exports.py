@@ -16,7 +16,7 @@ from benchapp.exports.dictionary import EXPORTS
 from benchapp.exports.export_run import Export
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
-from benchapp.review.results.queue_results import heading_of, taxonomy_of
+from benchapp.review.results.queue_results import Heading, taxonomy_of
 from benchapp.review.results.review_exports import TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.narrowing import Narrowing
@@ -33,7 +33,7 @@ def queue_of(world: World) -> Queue:
 
 def table(queue: Queue) -> list[dict[str, str]]:
     taxonomy = taxonomy_of([queue])
-    text = b"".join(csv_pieces(TAXONOMY, taxonomy_rows(taxonomy, heading_of(taxonomy.coding)))).decode()
+    text = b"".join(csv_pieces(TAXONOMY, taxonomy_rows(taxonomy, Heading(taxonomy.coding)))).decode()
     return list(csv.DictReader(StringIO(text, newline="")))
 
 
@@ -75,17 +75,17 @@ def test_it_carries_codebook_version_n_overlap_and_alpha_on_every_row() -> None:
 
 def test_it_says_that_alpha_was_not_computed() -> None:
     queue = queue_of(make_reviewed_world())
-    assert heading_of(taxonomy_of([queue]).coding).alpha_said == "not computed"
+    assert Heading(taxonomy_of([queue]).coding).alpha_said == "not computed"
     assert {row["alpha"] for row in table(queue)} == {""}
     report(queue, alpha=None)
-    assert heading_of(taxonomy_of([queue]).coding).alpha_said == "undefined"
+    assert Heading(taxonomy_of([queue]).coding).alpha_said == "undefined"
 
 
 def test_it_writes_a_latex_table_that_runs_nothing() -> None:
     queue = make_queue([], version=make_version((r"50% \input{x} & more_",)), name="$evil$")
     queue = Queue.objects.select_related("version__codebook").get(pk=queue.pk)
     taxonomy = taxonomy_of([queue])
-    text = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    text = taxonomy_table(taxonomy, Heading(taxonomy.coding))
     assert r"50\% \textbackslash{}input\{x\} \& more\_" in text
     assert r"\input" not in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
@@ -97,7 +97,7 @@ def test_it_prints_intervals_where_there_are_some_and_counts_always() -> None:
     for place in range(9):
         say(world, place, ["tool"], ["tool"])
     taxonomy = taxonomy_of([queue_of(world)])
-    text = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    text = taxonomy_table(taxonomy, Heading(taxonomy.coding))
     assert r"tool & 9/9 & -- & -- & --" in text  # nine coded
     assert r"\hspace{1em}stale & 0/9" in text
 
@@ -111,7 +111,7 @@ def test_too_few_items_have_counts_alone_in_every_file(reviewed: int) -> None:
     told = [tool[name] for name in ("per_100_population", "per_100_failed", "per_100_attempted", "estimated_total")]
     assert [bool(value) for value in told] == [reviewed == 10] * 4
     taxonomy = taxonomy_of([queue_of(world)])
-    latex = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    latex = taxonomy_table(taxonomy, Heading(taxonomy.coding))
     assert (f"tool & {reviewed}/{reviewed} & -- & -- & --" in latex) is (reviewed == 9)
 
 
@@ -123,7 +123,7 @@ def test_csv_and_latex_list_the_most_frequent_cause_first() -> None:
     order = ["tool", "skill", "misapplied", "stale"]  # the codebook's is skill, stale, misapplied, tool
     assert [row["code"] for row in table(queue)] == order
     taxonomy = taxonomy_of([queue])
-    latex = taxonomy_table(taxonomy, heading_of(taxonomy.coding))
+    latex = taxonomy_table(taxonomy, Heading(taxonomy.coding))
     assert sorted(order, key=lambda name: latex.index(f"{name} & ")) == order
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from benchapp.models import Queue, Trial
 from benchapp.review.queues.populations import extent_of
 from benchapp.review.results.code_counts import count_together, guesses_of, saturation_of
-from benchapp.review.results.queue_results import Per, Taxonomy, TaxonomyRow, blame, coding_of, uncoded_strata
+from benchapp.review.results.queue_results import Per, QueueCoding, Taxonomy, TaxonomyRow, blame, uncoded_strata
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review
 from tests.worlds.review_worlds import World, make_reviewed_world, say
@@ -18,7 +18,7 @@ from tests.worlds.review_worlds import World, make_reviewed_world, say
 def taxonomy(world: World, **chosen: str) -> Taxonomy:
     queue = Queue.objects.get(pk=world.queue.pk)
     picked = {name: frozenset([value]) for name, value in chosen.items()}
-    return Taxonomy(coding_of([queue]), extent_of([queue]), picked)
+    return Taxonomy(QueueCoding([queue]), extent_of([queue]), picked)
 
 
 def rows(found: Taxonomy) -> dict[str, TaxonomyRow]:
@@ -67,7 +67,7 @@ def test_it_counts_what_ran_once_where_two_queues_share_it_out() -> None:
         for person in world.people:
             make_review(item, person, ["stale"] if item.ordinal < 3 else [])
     queues = list(Queue.objects.filter(pk__in=[world.queue.pk, passes.pk]).order_by("pk"))
-    found = Taxonomy(coding_of(queues), extent_of(queues), {})
+    found = Taxonomy(QueueCoding(queues), extent_of(queues), {})
     assert found.counts is not None
     assert (found.counts.attempted, found.counts.failed, found.counts.population) == (24, 12, 24)
     stale = rows(found)["stale"]

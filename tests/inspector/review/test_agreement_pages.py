@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
-from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
+from benchapp.review.coding.queue_agreement import Agreement, Occasion, take_report
 from inspector.pages.review.results.agreement_view import in_words, judge_alpha
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
@@ -67,7 +67,7 @@ def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
 
 def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> None:
     text = client.get(page("agreement", queue)).text
-    value = agreement_of(queue).codes.estimate.value
+    value = Agreement(queue).codes.estimate.value
     assert f"<b>α {value:.2f}</b>" in text
     assert "2/4" not in text.partition('class="alphas"')[2].partition("<h2")[0], "the sentence above has it"
     assert "no interval: 4 tasks, too few for an interval" in text
@@ -77,7 +77,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
 
 
 def test_the_sentence_never_calls_a_large_share_few(queue: Queue) -> None:
-    found = agreement_of(queue)
+    found = Agreement(queue)
     wide = SimpleNamespace(value=0.4, interval=SimpleNamespace(low=-0.1, high=0.8))
     codes = SimpleNamespace(estimate=wide, equal=SimpleNamespace(k=11, n=14))
     assert in_words(SimpleNamespace(codes=codes, reviewers=found.reviewers)) == (  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_the_sentence_never_calls_a_large_share_few(queue: Queue) -> None:
 
 def test_its_twin_says_the_same_numbers(client: Client, queue: Queue) -> None:
     data = client.get(page("agreement-json", queue)).json()
-    assert data["now"]["codes"]["alpha"] == pytest.approx(agreement_of(queue).codes.estimate.value)
+    assert data["now"]["codes"]["alpha"] == pytest.approx(Agreement(queue).codes.estimate.value)
     assert data["now"]["codes"]["equal"] == {"k": 2, "n": 4, "share": 0.5}
     by_name = {row["name"]: row for row in data["now"]["by_code"]}
     assert by_name["misapplied"]["both"] == {"k": 1, "n": 3, "share": pytest.approx(1 / 3)}
@@ -195,7 +195,7 @@ def test_a_queue_of_single_reviews_leads_to_second_ones(client: Client, accounts
     client.force_login(ann)
     text = client.get(page("agreement", queue)).text
     assert way not in text
-    assert agreement_of(queue).double == 1
+    assert Agreement(queue).double == 1
 
 
 @pytest.mark.parametrize("sent", ["1", "x", "", "9" * 30, "3"])

@@ -15,7 +15,7 @@ from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example, add_from_mark
 from benchapp.review.coding.disagreements import AdjudicatorVerdict, resolve
-from benchapp.review.coding.queue_agreement import Occasion, agreement_of, answered_items, take_report
+from benchapp.review.coding.queue_agreement import Agreement, Occasion, answered_items, take_report
 from benchapp.review.seeing import SEEN, informed_reviews
 from benchapp.review.suggestions.suggestion_runs import suggest
 from inspector.pages.review.results.results_charts import FIGURES
@@ -234,7 +234,7 @@ def test_the_log_does_not_tell_the_agreement_of_another_queue_on_the_same_unit(
 
 def answers_counted(queue: Queue) -> tuple[int, int]:
     """(items that two independent people answered, reviews left out)."""
-    found = agreement_of(queue)
+    found = Agreement(queue)
     return found.double, found.informed
 
 

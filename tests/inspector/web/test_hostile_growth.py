@@ -17,7 +17,7 @@ from contextlib import suppress
 import pytest
 
 from benchapp.analysis.deciding.named_values import read_named_values
-from benchapp.analysis.deciding.step_glances import glance_at
+from benchapp.analysis.deciding.step_glances import StepGlance
 from benchapp.analysis.diagnoses import library_rules, profile
 from benchapp.analysis.trial_rules.agent_acts import read_acts
 from benchapp.experiments.launch_spec import read_text, try_spec
@@ -153,7 +153,7 @@ BOUNDARIES: dict[str, Callable[[str], object]] = {
     "author reply": lambda text: read_patch(ModelReply(text), AuthorMode.WRITE, "a"),
     "table": lambda text: read_rows(text.encode("utf-8", "replace"), "csv"),
     "outline of documents": lambda text: list(outline_documents("a.md", text)),
-    "glance": lambda text: glance_at(_step(text)),
+    "glance": lambda text: StepGlance(_step(text)),
     "acts": lambda text: read_acts(ToolCall("1", "bash", {"command": text})),
     "cues of a skill": _find_cues,
     "commands of mini-swe-agent": lambda text: chat._commands(text, {}),

@@ -29,7 +29,7 @@ from benchapp.review.queues.passes import (
 from benchapp.review.queues.populations import HIDES, reopen
 from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueRefused, assign, close, increase_reviews, withdraw
 from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
-from benchapp.review.results.queue_results import coding_of
+from benchapp.review.results.queue_results import QueueCoding
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.queues.queues import (
     FACETS,
@@ -78,7 +78,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     status = asked if asked in set(ItemStatus) else ""
     chosen = [pk for pk, each in statuses.items() if each == status or not status]
     if cause:
-        coding = coding_of([found])
+        coding = QueueCoding([found])
         members = coding.within(cause)
         carrying = {item.pk for item in coding.items if item.share(members)}  # by the answers that count in results
         chosen = [pk for pk in chosen if pk in carrying]

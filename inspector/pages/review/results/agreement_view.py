@@ -27,7 +27,6 @@ from benchapp.review.coding.queue_agreement import (
     Occasion,
     OverlapAnswer,
     QuestionAgreement,
-    agreement_of,
     report_to_publish,
     take_report,
     was_discussed,
@@ -109,7 +108,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "cell": cell or None,
         "items": listed,
     }
-    found = None if opened else agreement_of(queue)
+    found = None if opened else Agreement(queue)
     resolved_total = sum(each.status == DisputeStatus.RESOLVED for each in rows)
     own_open = _find_own_open(rows, user)
     to_settle = (row for row in page if row.status == DisputeStatus.OPEN and row.item.pk not in own_open)
@@ -228,7 +227,7 @@ REPORT = JsonShape(
 
 def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = load_open_queue(request, public_id), user_of(request)
-    found = agreement_of(queue)
+    found = Agreement(queue)
     if found.items:  # else the page shows nobody's answer
         note_seen(user, queue)
     discussed = was_discussed(queue)

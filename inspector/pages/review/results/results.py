@@ -30,10 +30,8 @@ from benchapp.review.results.queue_results import (
     Taxonomy,
     TaxonomyRow,
     blame,
-    coding_of,
     drop_undecided,
     extent_if_known,
-    heading_of,
     uncoded_strata,
 )
 from benchapp.stats.inference.interval import Interval
@@ -151,7 +149,7 @@ class Results:
 
     @cached_property
     def heading(self) -> Heading:
-        return heading_of(self.coding)
+        return Heading(self.coding)
 
     @property
     def is_open(self) -> bool:
@@ -308,7 +306,7 @@ class Results:
 
 def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
     """Read the results of these queues. NotTogether if they cannot be counted together."""
-    coding, extent = coding_of(queues), extent_if_known(queues)
+    coding, extent = QueueCoding(queues), extent_if_known(queues)
     unknown = extent is None and coding.unit == Queue.Unit.TRIAL
     problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
     return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
