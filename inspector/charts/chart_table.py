@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from io import StringIO
 
 from benchapp.exports.formats import escape_formula
@@ -19,32 +18,17 @@ NAMED = frozenset({"group", "condition", "against", "baseline", "metric"})  # co
 MAX_ROWS = 400  # on a page; CSV and JSON have all
 
 
-@dataclass(frozen=True, slots=True)
-class TextCell:
-    """`text` is empty where the value is unknown; numbers are aligned to the right."""
-
-    text: str
-    is_number: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """A row as the page shows it; `url` leads to the trials behind it, empty where none are."""
-
-    cells: tuple[TextCell, ...]
-    url: str
-
-
-def text_rows(table: ChartTable) -> list[TextRow]:
-    """The first `MAX_ROWS`, as the page shows them."""
+def text_rows(table: ChartTable) -> list[tuple[list[tuple[str, bool]], str]]:
+    """The first `MAX_ROWS`, as the page shows them: of each its cells and the address of the trials behind it, empty
+    where none are. A cell is its text, empty where the value is unknown, and whether it is a number."""
     keys, units = [column.key for column in table.columns], [column.unit for column in table.columns]
     numeric = numeric_columns(table)
     return [
-        TextRow(
-            tuple(
-                TextCell(_name_value(value) if key in NAMED else value_text(value, unit), is_number)
+        (
+            [
+                (_name_value(value) if key in NAMED else value_text(value, unit), is_number)
                 for key, value, unit, is_number in zip(keys, row.values, units, numeric, strict=True)
-            ),
+            ],
             row.url,
         )
         for row in table.rows[:MAX_ROWS]
@@ -98,10 +82,7 @@ def csv_text(table: ChartTable, absolute: Callable[[str], str]) -> str:
     heads = (f"{column.key} ({column.unit})" if column.unit else column.key for column in table.columns)
     writer.writerow([*map(escape_formula, heads), *(["trials"] if linked else [])])
     for row in table.rows:
-        writer.writerow([*_guard_cells(row.values), *([absolute(row.url) if row.url else ""] if linked else [])])
+        # Text that a spreadsheet would run gets an apostrophe in front.
+        cells = (escape_formula(value) if isinstance(value, str) else value for value in row.values)
+        writer.writerow([*cells, *([absolute(row.url) if row.url else ""] if linked else [])])
     return file.getvalue()
-
-
-def _guard_cells(values: Iterable[object]) -> list[object]:
-    """Unknown as an empty cell; text that a spreadsheet would run gets an apostrophe in front."""
-    return ["" if value is None else escape_formula(value) if isinstance(value, str) else value for value in values]

@@ -39,8 +39,8 @@ from benchapp.stats.comparing.hypotheses import Reopened
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
 from inspector.pages.compare.report import report_of, static_text, write_markdown
 from inspector.pages.review.results.causes import cell_text
+from inspector.pages.review.results.results import Results
 from inspector.pages.review.results.results import parse_choices as parse_result_choices
-from inspector.pages.review.results.results import results_of
 from inspector.pages.review.results.results_charts import PER_SAID
 from inspector.publishing.site import choose_trials, publish
 from inspector.publishing.site_files import PublishingError
@@ -172,7 +172,7 @@ def _make_taxonomy(package: Package) -> None:
         raise PublishingError("the queue, or the account that published it, was deleted")
     if still_to_code([queue], by) or asked_elsewhere([queue], by):
         raise PublishingError("you still have items of this queue, or of another about the same trials, to code")
-    results = results_of([queue], parse_result_choices(QueryDict())[0])
+    results = Results([queue], parse_result_choices(QueryDict())[0])
     examples = CodeExample.objects.filter(code__version=queue.version, is_counter=False).exclude(note="", quote="")
     of_code: dict[int, list[CodeExample]] = {}
     for example in examples:

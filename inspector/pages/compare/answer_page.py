@@ -307,9 +307,8 @@ def _find_library(answer: Answer) -> str:
     best = answer.best
     if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""
-    if best.difference.test is None or not answer.is_ahead(best):
-        return ""
-    if name_condition(best.group.condition).origin is None:
+    is_known = name_condition(best.group.condition).origin is not None
+    if best.difference.test is None or not answer.is_ahead(best) or not is_known:
         return ""
     return reverse("library", args=[best.group.first.public_id])
 

@@ -208,7 +208,11 @@ def _add_up(*runs: Reuse) -> PhaseReuse:
 def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
+    runs = [run.pk for group in sheet.groups for run in group.runs]
+    held = set(Episode.objects.filter(run__in=runs, library__files_total__gt=0).values_list("run", flat=True))
+    # Those with a library first, so that no page of others hides them.
+    ordered = sorted(sheet.groups, key=lambda group: not any(run.pk in held for run in group.runs))
+    page = paginate(request, ordered, per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, review_access(request))
     data = {**begin_twin(request, sheet), "groups": shown}
     libraries = [each for each in shown if each.is_library]
@@ -222,13 +226,6 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     return render_page(
         request, "compare/compare_libraries.html", data=data, context=context, page=page, as_json=as_json
     )
-
-
-def _sort_readers_first(groups: Sequence[Group]) -> list[Group]:
-    """Sort groups with a library first, so that no page of others hides them."""
-    runs = [run.pk for group in groups for run in group.runs]
-    held = set(Episode.objects.filter(run__in=runs, library__files_total__gt=0).values_list("run", flat=True))
-    return sorted(groups, key=lambda group: not any(run.pk in held for run in group.runs))
 
 
 def _answer(shown: Sequence[GroupLibraries]) -> list[str]:

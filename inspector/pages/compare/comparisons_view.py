@@ -62,9 +62,6 @@ class SaveForm(forms.Form):
     def chosen(self) -> list[TrialMetric]:
         return [self.known[key] for key in self.cleaned_data["metrics"]]
 
-    def is_understood(self) -> bool:
-        return bool(self.cleaned_data["understood"] == join_keys(self.chosen()))
-
 
 def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
@@ -90,7 +87,8 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
     form = SaveForm(sheet.metrics, request.POST if request.method == "POST" else None, default)
     chosen = form.chosen() if form.is_valid() else [metric for metric in sheet.metrics if metric.key in default]
     futile = Corrected.of(comparison, chosen).futile
-    if request.method == "POST" and not problems and form.is_valid() and (not futile or form.is_understood()):
+    is_understood = form.is_valid() and (not futile or form.cleaned_data["understood"] == join_keys(chosen))
+    if request.method == "POST" and not problems and is_understood:
         author: User = request.user  # type: ignore[assignment]
         saved = save_comparison(choices, chosen, name=form.cleaned_data["name"], user=author)
         return HttpResponseRedirect(saved.get_absolute_url())

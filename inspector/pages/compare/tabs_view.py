@@ -202,10 +202,8 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         **begin_page(comparison, "compare-replay"),
         "pin": data["pin"],
-        "shown": shown,
         "placebo": any(each.replay.placebo for each in shown),
         "answer": _answer(sheet, replays),
-        "flips": noise,
         "swatch": _choose_colour(shown[0].group.condition) if shown else "ink",
         "sources": [(title, flips) for name, title in SOURCES.items() if (flips := getattr(noise, name)).pairs],
         "baseline": comparison.groups.baseline,
@@ -300,7 +298,6 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     whole = parent.estimate.get("whole") if isinstance(parent := begun["parent"], Experiment) else None
     context = {
         **begun,
-        "rows": rows,
         "answer": _compare_costs(comparison, rows),
         "estimated": whole and {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")},
         "gallery": Gallery(OF_PAGES["compare-cost"], sheet),

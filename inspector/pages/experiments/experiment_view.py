@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from math import isfinite
 from uuid import UUID
 
@@ -96,7 +95,9 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     as_of = sheet.comparison.choices.as_of
     runs = list(experiment.runs.filter(created_at__lte=as_of) if as_of else experiment.runs.all())
     groups = paginate(request, arrange(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
-    outcomes = _read_outcomes(runs, as_of)
+    outcomes: Mapping[int, Outcomes] = outcomes_of(runs)
+    if as_of and (later := read_settled_after(runs, as_of)):  # counts as planned, as everywhere on a pinned page
+        outcomes = {pk: each.without(later) for pk, each in outcomes.items()}
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
     is_ours = experiment.origin == Experiment.Origin.RUN
     file = describe_launched(experiment.spec) if is_ours and experiment.spec else None
@@ -245,14 +246,6 @@ def _read_standing_still(experiment: Experiment) -> list[tuple[str, str, int]]:
     troubled = own.troubled().annotate(reason=Left(REASON, REASON_LENGTH))
     counted = troubled.annotate(state=Case(When(FAILING, then=FAILS), default="status")).values_list("state", "reason")
     return list(counted.annotate(n=Count("pk")).order_by("-n", "state", "reason")[:MOST_REASONS])
-
-
-def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
-    """Return run pk -> its trials.
-    What was settled after the pin counts as planned, as everywhere on a pinned page."""
-    found = outcomes_of(runs)
-    later = read_settled_after(runs, as_of) if as_of else set()
-    return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
 # --- a model judges the runs ----------------------------------------------------------------------------------------

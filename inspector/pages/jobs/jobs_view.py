@@ -310,12 +310,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "drawn": [(row, timelines.get(row.experiment.pk), paused_by.get(row.experiment.pk, "")) for row in drawn],
         "opened": waiting,
         "undrawn": waiting[MOST_DRAWN:],
-        "judging": judging,
         "publications": publications,
         "running_total": statuses[Progress.RUNNING],
         "paused_total": statuses[Progress.PAUSED],
         "waiting_total": len(waiting) - statuses[Progress.RUNNING] - statuses[Progress.PAUSED],
-        "outages": outages,
         "unserved": unserved,
         "finished": ended[1:] if last else ended,
         "is_moving": bool(

@@ -268,6 +268,8 @@ def _draw_timeline(
         )
         drawing = _draw(axis, blocks, expected, must_pass, counts)
         rows.append(EpisodeRow(group, drawing, passed, scored, total - closed, hidden, fold))
+    hiding = [each for row in rows if row.hidden for each in row.episodes]
+    unseen = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
     here = axis.place(now)
     words = [] if stopped else [here]
     ticks = []
@@ -286,7 +288,7 @@ def _draw_timeline(
         has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
         is_expected=bool(ends),
         left_out=left_out,
-        hidden_by=_find_hiding([each for row in rows if row.hidden for each in row.episodes], access),
+        hidden_by=next((access.closing_trial(each.task_id, each.episode.key) for each in unseen), None),
         is_paused=job.status == Progress.PAUSED,
     )
 
@@ -294,12 +296,6 @@ def _draw_timeline(
 def _anchor(place: float) -> str:
     """Return where a word is held so that it stays inside the axis."""
     return "start" if place < PHONE_GAP / 2 else "end" if place > 100 - PHONE_GAP / 2 else "middle"
-
-
-def _find_hiding(episodes: Sequence[Episode], access: ReviewAccess) -> Queue | None:
-    """Return a queue that hides trials of these episodes."""
-    hidden = access.closed_trials().filter(episode__in=episodes) if episodes else ()
-    return next((access.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
 
 
 def _expect_ends(

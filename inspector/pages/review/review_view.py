@@ -7,11 +7,11 @@ from collections import Counter
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.models import Codebook, Queue, Run, User
+from benchapp.models import Codebook, Queue, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import hiding_queues
 from benchapp.review.queues.populations import Population
-from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
+from benchapp.review.queues.review_progress import awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
 from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, count_settleable, list_failing
@@ -40,6 +40,8 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     drafts = list(own_drafts(user)[: DRAFTS + 1])
     early = hiding_queues([each.queue for each in rows], user)
     unresolved = awaiting([each.queue for each in rows if each.queue.pk not in early])
+    ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
+    settleable = count_settleable(ready, user)  # open disagreements of queues whose reviews are all in
     data = {
         "waiting": QUEUE.read_all(waiting),
         "drafts": DRAFT.read_all(drafts[:DRAFTS]),
@@ -52,7 +54,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "mine": waiting,
         "own_left": sum(each.own_left for each in waiting),
-        "to_settle": _to_settle(user, rows, unresolved),
+        "to_settle": [(queue, settleable[queue.pk]) for queue in ready if settleable.get(queue.pk)],
         "rows": [(each, unresolved.get(each.queue.pk, 0), early.get(each.queue.pk)) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
@@ -60,14 +62,6 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "offers": [] if rows else _offer_starts(),
     }
     return render_page(request, "review/index.html", data=data, context=context, page=page, as_json=as_json)
-
-
-def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:
-    """Return those of these queues whose reviews are all in, with how many open disagreements this person may
-    settle."""
-    ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
-    counts = count_settleable(ready, user)
-    return [(queue, counts[queue.pk]) for queue in ready if counts.get(queue.pk)]
 
 
 def _offer_starts() -> list[dict[str, object]]:

@@ -47,7 +47,7 @@ def digest_parts(drawing: ChartDrawing) -> dict[str, str]:
         "columns": [[column.key, column.title, column.unit] for column in drawing.table.columns],
         "rows": [[row.values, row.url] for row in drawing.table.rows],
         "csv": csv_text(drawing.table, str),
-        "page": [[cell.text for cell in row.cells] for row in text_rows(drawing.table)],
+        "page": [[text for text, _ in cells] for cells, _ in text_rows(drawing.table)],
         "words": [drawing.notes, drawing.absent],
         "traces": [{name: trace[name] for name in SPOKEN if name in trace} for trace in figure["data"]],
         "layout": layout,

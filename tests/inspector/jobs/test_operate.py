@@ -16,7 +16,7 @@ from benchapp.experiments.work.progress import WorkerAtHand, Workforce
 from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import live
 from inspector.pages.jobs import operate_view
-from inspector.pages.jobs.operator_acts import ActState, possible
+from inspector.pages.jobs.operate_view import ActState, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.plan import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user

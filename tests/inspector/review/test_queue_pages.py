@@ -83,7 +83,7 @@ def test_the_list_says_which_codes_the_reader_gave(client: Client) -> None:
     make_review(draft, me, ["misapplied"], state=Review.State.DRAFT)
     make_review(other, ann, ["silent bypass"])
     page = client.get(queue.get_absolute_url())
-    assert [row.own_codes for row in page.context["shown"]] == [["over-specific", "misapplied"], [], None, None]
+    assert [row.own_codes for row in page.context["rows"]] == [["over-specific", "misapplied"], [], None, None]
     listed = page.text.partition('class="rows blocks items"')[2].partition("</table>")[0]
     assert '<span class="badge">over-specific</span>' in listed
     assert "nothing wrong" in listed

@@ -73,7 +73,7 @@ def test_the_table_of_the_picture_leads_to_the_trials_of_each_cause(client: Clie
     text = client.get(reverse("results-chart", args=[world.queue.public_id, "taxonomy", "csv"])).text
     rows = {row["code"]: row["trials"] for row in csv.DictReader(StringIO(text))}
     assert all("?code=" in address for address in rows.values())
-    listed = client.get(rows["tool"].removeprefix("http://testserver")).context["shown"]
+    listed = client.get(rows["tool"].removeprefix("http://testserver")).context["rows"]
     assert [row.number for row in listed] == [4, 7, 8]
 
 

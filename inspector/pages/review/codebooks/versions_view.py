@@ -325,7 +325,6 @@ def version_page(
     context = {
         "section": "codebook",
         "version": version,
-        "rows": rows,
         "judging": sum(row.judges_skills for row in rows),
         "kept_queue": kept_filter(request),
         "has_frozen": version.is_frozen or any(each.is_frozen for each in siblings),
@@ -354,10 +353,24 @@ def list_carriable(version: CodebookVersion) -> QuerySet[Queue]:
 
 
 def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) -> tuple[list[CodeRow], list[Queue]]:
-    """Return a version's codes, and those of its queues whose labels must not be counted yet.
-    Examples count as seen."""
+    """Return a version's codes in reading order with their labels, and those of its queues whose labels must not be
+    counted yet, in a constant number of queries. Examples count as seen."""
     counted = _find_counted(version, user) if queues else set()
-    rows = _read_codes(version, user, counted)
+    codes = version.codes.prefetch_related(
+        "origins__before", "examples__trial__task", "examples__decision__episode__run"
+    )
+    ordered = in_order(codes)
+    hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
+    totals: dict[int, int] = {}
+    if version.is_frozen:
+        totals = dict(_labels_of(version, counted).values_list("code").annotate(Count("pk")))
+    names = {code.pk: code.name for code, _ in ordered}
+    keys, judging = keys_of(version), judging_skills(codes)
+    rows = []
+    for code, depth in ordered:
+        row = CodeRow(code, depth, totals.get(code.pk, 0) if version.is_frozen else None, keys[code.pk], hidden)
+        row.parent, row.judges_skills = names.get(code.parent_id or 0), code.pk in judging
+        rows.append(row)
     note_examples_seen(user, [each.example for row in rows for each in row.examples])
     return rows, [queue for queue in queues if queue.pk not in counted]
 
@@ -374,26 +387,6 @@ def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> 
     if kind is SplitForm:
         return SplitForm(code, parts=parse_count(request.GET.get("parts", "")) or MIN_PARTS)
     return kind(code)
-
-
-def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
-    """Return every code in reading order, with its labels in these queues, in a constant number of queries."""
-    codes = version.codes.prefetch_related(
-        "origins__before", "examples__trial__task", "examples__decision__episode__run"
-    )
-    ordered = in_order(codes)
-    hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
-    totals: dict[int, int] = {}
-    if version.is_frozen:
-        totals = dict(_labels_of(version, counted).values_list("code").annotate(Count("pk")))
-    names = {code.pk: code.name for code, _ in ordered}
-    keys, judging = keys_of(version), judging_skills(codes)
-    rows = []
-    for code, depth in ordered:
-        row = CodeRow(code, depth, totals.get(code.pk, 0) if version.is_frozen else None, keys[code.pk], hidden)
-        row.parent, row.judges_skills = names.get(code.parent_id or 0), code.pk in judging
-        rows.append(row)
-    return rows
 
 
 def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[tuple[Queue, int]]], list[Queue]]:

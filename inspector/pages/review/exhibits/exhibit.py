@@ -344,7 +344,6 @@ EXHIBIT = JsonShape(
 # --- a trial ---------------------------------------------------------------------------------------------------------
 
 PIECE = JsonShape("text left_out")
-TRAJECTORY = JsonShape("index name kind steps")
 STEP = JsonShape(
     "number source error=is_error copied=is_copied model? time? input_tokens output_tokens",
     ("skills", lambda step: [{"skill": skill, "used": kind} for skill, kind in step.skills]),
@@ -365,7 +364,7 @@ def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
     return {
         "status": shown.trial.status,
         "instruction": PIECE.read(shown.instruction) if shown.instruction else None,
-        "trajectories": TRAJECTORY.read_all(shown.trajectories),
+        "trajectories": shown.trajectories,
         "trajectory": shown.index if shown.trajectories else None,
         "verdicts": VERDICT.read_all(shown.verdicts),
         "output_end": PIECE.read(shown.output) if shown.output else None,

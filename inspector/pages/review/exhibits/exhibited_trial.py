@@ -45,21 +45,12 @@ HARNESS_TALK = "The harness sent a message here (hidden)."
 PROMPT = "The agent got its prompt here (hidden). Find the task's own text above the steps."
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One trajectory of the trial: its place among them is its name in addresses and marks."""
-
-    index: int
-    name: str
-    kind: str
-    steps: int
-
-
 class TrialExhibit:
     """The trial that the item reviews.
 
-    `task`: the instruction as HTML; `task_is_below`: a prompt among the steps shows it too. `index`: of the trajectory
-    shown; `kept`: what a link inside the page adds to stay with it. `exception`: its kind, "" where there was none.
+    `task`: the instruction as HTML; `task_is_below`: a prompt among the steps shows it too. `trajectories`: of each its
+    name in addresses and marks, which is its place. `index`: of the one shown; `kept`: what a link inside the page adds
+    to stay with it. `exception`: its kind, "" where there was none.
     `skills`: (skill, how it was used), in words; empty while conditions are hidden.
     """
 
@@ -81,7 +72,7 @@ class TrialExhibit:
         self.shown = list(fold_empty(self.steps))
         self.outline = draw_strip(trajectory, window.first, window.count, skills) if trajectory else None
         self.trajectories = [
-            Way(place, one_line(mask.text(way.name), 50), way.kind, way.steps_total)
+            {"index": place, "name": one_line(mask.text(way.name), 50), "kind": way.kind, "steps": way.steps_total}
             for place, way in enumerate(trajectories[:MAX_TRAJECTORIES])
         ]
         self.verdicts = _read_verdicts(attempt, trajectory, hidden, mask)

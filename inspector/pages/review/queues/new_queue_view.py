@@ -4,7 +4,7 @@ The address names the selection, as on Compare."""
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -74,8 +74,14 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sketch, refused = None, ""
     try:
         if makes and not asked.problems and form.is_valid():
-            return _make(form, asked.population, user)
-        sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
+            with transaction.atomic():  # the queue and, if a starter was chosen, its codebook: both or none
+                queue = make_queue(form.spec(asked.population, user), user=user)
+            made = HttpResponseRedirect(queue.get_absolute_url())
+            drop_filter(made)
+            return made
+        if not asked.problems and drawn.is_valid():
+            found = Sketch(drawn.population(asked.population), drawn.draw(), len(drawn.cleaned_data["reviewers"]))
+            sketch = found if found.items else None  # drawn here, so that a refusal comes now
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
     # Of the form as it is, complete or not. Decisions and libraries are about nothing but skills.
@@ -125,23 +131,6 @@ def queue_forget(request: HttpRequest) -> HttpResponse:
 
 def _say_minutes(seconds: float | None) -> str:
     return "" if seconds is None else render_rough_duration(MINUTE * max(1, round(seconds / MINUTE)))
-
-
-def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
-    """Make the queue and, if a starter was chosen, its codebook: both or none."""
-    with transaction.atomic():
-        queue = make_queue(form.spec(selection, user), user=user)
-    made = HttpResponseRedirect(queue.get_absolute_url())
-    drop_filter(made)
-    return made
-
-
-def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
-    """Draw what the form would give; None while the form is not understood. Raises QueueRefused."""
-    if not form.is_valid():
-        return None
-    sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
-    return sketch if sketch.items else None  # drawn here, so that a refusal comes now
 
 
 def _count_delayed(sketch: Sketch, form: DrawForm, user: User) -> int:
@@ -345,6 +334,7 @@ def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> d
     newest = frozen_versions().order_by("-frozen_at").first()
     offered = offered_starters()
     people = [person.get_username() for person in may_review()]
+    named = [name for name in people if name != LOCAL_USER]  # who is chosen only while there is nobody else
     version = str(newest.public_id) if newest else f"{STARTER}{offered[0].key}" if offered else ""
     what = f"{selection.unit}:{selection.preset}"
     name = "" if asked.problems else propose_name(what, selection)
@@ -364,7 +354,7 @@ def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> d
         "version": version,
         "instructions": "",
         "reservation": 30,
-        "reviewers": _choose_team(people, user),
+        "reviewers": [user.get_username()] if len(named) > TEAM else named or people,
         "hides_labels": True,
         "hides_suggestions": True,
         "hides_conditions": hides_conditions,
@@ -412,11 +402,3 @@ def offered_starters() -> list[Starter]:
     """List the starters without a frozen copy."""
     copies = set(frozen_versions().values_list("codebook__cloned_from", flat=True))
     return [starter for starter in starters().values() if f"starter {starter.key}" not in copies]
-
-
-def _choose_team(people: Sequence[str], user: User) -> Sequence[str]:
-    """Choose everybody of a small team; the local user only while there is nobody else."""
-    named = [name for name in people if name != LOCAL_USER]
-    if len(named) > TEAM:
-        return [user.get_username()]
-    return named or people

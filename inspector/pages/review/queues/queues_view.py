@@ -90,7 +90,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if shows_codes:
         note_seen(user, found)
         codes_by_item = _read_codes(list(page))
-    waiting = _name_waiting(found)
+    skills_hidden = hides_skills(found)
+    codes = list(found.version.codes.all()) if skills_hidden else []
+    judging = judging_skills(codes)  # nobody can judge these here
     is_blinded = found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
     drawn, trials_query = _read_draw(found, is_blinded=is_blinded)
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
@@ -103,7 +105,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         **QUEUE_RULES.read(found),
         "drawing": drawn,
         **{name: PageLink("queue-json", each.public_id) if each else None for name, each in passes.items()},
-        "codes_that_wait": waiting,
+        "codes_that_wait": [code.name for code, _ in in_order(codes) if code.pk in judging],
         "statuses": {each.value: totals[each] for each in ItemStatus},
         "people": PERSON.read_all(people),
         "rows": rows,
@@ -114,12 +116,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "queue": found,
         "progress": progress,
         "people": people,
-        "shown": rows,
         "listed": [(row, codes_by_item.get(row.item.pk, [])) for row in rows],
         "shows_codes": shows_codes,
         "counts": [(each, totals[each]) for each in ItemStatus],
-        "waiting": waiting,
-        "drawn": drawn,
         "trials_query": trials_query,
         **passes,
         "status": status,
@@ -129,7 +128,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "is_mine": (is_mine := may_claim(found, user)),
         "held_minutes": max(1, round(found.reservation_seconds / 60)),
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
-        "hides_skills": hides_skills(found),
+        "hides_skills": skills_hidden,
         "is_early": is_early,
         "unresolved": unresolved,
         "disputed": totals[ItemStatus.AWAITING],
@@ -171,15 +170,6 @@ def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
         return None
     note_seen(user, queue)
     return code
-
-
-def _name_waiting(queue: Queue) -> list[str]:
-    """Name the codes that nobody can judge here, because the queue hides skills. At most one query."""
-    if not hides_skills(queue):
-        return []
-    codes = list(queue.version.codes.all())
-    waiting = judging_skills(codes)
-    return [code.name for code, _ in in_order(codes) if code.pk in waiting]
 
 
 # --- items ----------------------------------------------------------------------------------------------------------
@@ -289,12 +279,16 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Reserve the next item for the reader and open it; return to the queue with a message if there is none."""
     found, user = load_queue(public_id), user_of(request)
     if left := left_in_first_pass(found, user):
-        items = plural(left, "item")
-        messages.info(request, f"Finish pass 1 first: {items} left for you. Pass 2 shows the skills.")
+        message = f"Finish pass 1 first: {plural(left, 'item')} left for you. Pass 2 shows the skills."
     elif item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
+    elif not found.is_open:
+        message = "This queue is closed."
+    elif not found.reviewers.filter(pk=user.pk).exists():
+        message = "You do not review in this queue. Ask the person who made it to assign you."
     else:
-        messages.info(request, _explain_nothing(found, user))
+        message = "Nothing is left for you. Others reviewed or reserved the remaining items."
+    messages.info(request, message)
     return HttpResponseRedirect(found.get_absolute_url())
 
 
@@ -354,11 +348,3 @@ def _load_managed(request: HttpRequest, public_id: UUID) -> tuple[Queue, User]:
     if not may_manage(found, user):
         raise PermissionDenied("Only the person who made this queue, or an admin, can change it.")
     return found, user
-
-
-def _explain_nothing(queue: Queue, user: User) -> str:
-    if not queue.is_open:
-        return "This queue is closed."
-    if not queue.reviewers.filter(pk=user.pk).exists():
-        return "You do not review in this queue. Ask the person who made it to assign you."
-    return "Nothing is left for you. Others reviewed or reserved the remaining items."

@@ -119,7 +119,6 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     context = {
         "queue_row": queue,
         "first": next(to_settle, None),
-        "rows": listed,
         "wanted": wanted,
         "cell": cell,
         "tabs": [

@@ -48,7 +48,8 @@ class Cause:
         if causes.are_few:  # the items that carry it first, then those whose reviewers differ
             shares = sorted((item.share(members) for item in results.chosen_items), reverse=True)
             kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
-            self.value, self.note = range_text(kinds.count("on"), kinds.count("half")), f"of {causes.n}"
+            sure, open_ = kinds.count("on"), kinds.count("half")  # 9, and 3 that reviewers disagree about: "9 to 12"
+            self.value, self.note = f"{sure:,} to {sure + open_:,}" if open_ else f"{sure:,}", f"of {causes.n}"
         elif share.shown is None:
             self.value, self.note = count_text(share.k), f"of {share.n}"
         else:
@@ -165,11 +166,6 @@ def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
     note = share.note if around is None else ""
     ends = ends_text(around, "–", digits=1)
     return {"value": str(half_up(100 * share.shown, 1)), "ends": ends, "counts": counts, "note": note}
-
-
-def range_text(sure: int, open_: int) -> str:
-    """Write a number of items: 9, and 3 that reviewers disagree about -> "9 to 12"."""
-    return f"{sure:,} to {sure + open_:,}" if open_ else f"{sure:,}"
 
 
 def count_text(count: float) -> str:

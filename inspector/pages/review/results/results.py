@@ -17,7 +17,7 @@ from django.urls import reverse
 from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
 from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.review.codebooks.hierarchy import keys_of
-from benchapp.review.queues.populations import FACETS, Extent
+from benchapp.review.queues.populations import FACETS
 from benchapp.review.queues.review_progress import count_reviews
 from benchapp.review.results.code_counts import Guesses, Saturation, guesses_of, saturation_of
 from benchapp.review.results.population_shares import Share
@@ -45,6 +45,7 @@ MAX_CHOSEN = 50  # values of one facet
 NOT_REPORTED = "(not told)"  # in the address, where an empty text means "all"
 TENTHS = 10
 ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
+NO_EXTENT = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +130,15 @@ class FirstFailures:
         return sum(self.counts)
 
 
-@dataclass(frozen=True)
 class Results:
-    queues: tuple[Queue, ...]
-    asked: ResultsChoices
-    coding: QueueCoding
-    extent: Extent | None
-    problems: tuple[str, ...] = ()
+    """The results of these queues. NotTogether if they cannot be counted together."""
+
+    def __init__(self, queues: Sequence[Queue], asked: ResultsChoices) -> None:
+        self.queues, self.asked = queues, asked
+        self.coding, self.extent = coding_of(queues), extent_if_known(queues)
+        self.problems = []
+        if self.extent is None and self.coding.unit == Queue.Unit.TRIAL:
+            self.problems = [NO_EXTENT]
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
@@ -302,14 +305,6 @@ class Results:
             yield "95 % intervals cover this whole population. They say nothing about other runs."
         if taxonomy.chosen:
             yield "You chose a part of the population; its size is estimated too."
-
-
-def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
-    """Read the results of these queues. NotTogether if they cannot be counted together."""
-    coding, extent = QueueCoding(queues), extent_if_known(queues)
-    unknown = extent is None and coding.unit == Queue.Unit.TRIAL
-    problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
-    return Results(tuple(queues), asked, coding, extent, (problem,) if unknown else ())
 
 
 def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:

@@ -54,7 +54,6 @@ from inspector.pages.review.results.results import (
     Example,
     Results,
     parse_choices,
-    results_of,
 )
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
@@ -162,7 +161,7 @@ def _load_results(request: HttpRequest, public_id: UUID) -> Results:
     if queues[1:]:
         _check_open(queues[1:], user)
     try:
-        return results_of(queues, asked)
+        return Results(queues, asked)
     except NotTogether as error:
         raise ResultsRefused(400, [str(error)], queue) from error
 
@@ -186,8 +185,8 @@ def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: b
     is_closed, user = refused.status == 403, user_of(request)
     total, own = _count_own(refused.queue, user) if is_closed else (0, [])
     data = {"problems": refused.sentences, "own_items": total, "own": own}
-    context = {"queue": refused.queue, "is_closed": is_closed, "total": total}
-    context["may_close"] = is_closed and refused.queue.is_open and may_manage(refused.queue, user)
+    may_close = is_closed and refused.queue.is_open and may_manage(refused.queue, user)
+    context = {"queue": refused.queue, "is_closed": is_closed, "may_close": may_close}
     return render_page(
         request, "review/results_refused.html", data=data, context=context, as_json=as_json, status=refused.status
     )

@@ -141,7 +141,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "rules_with_code": len(with_rule),
         "compared": compared,
         "found": source,
-        "finding": f"The rules have not read {_count(items)}"
+        "finding": f"The rules have not read {'this item' if items == 1 else f'these {items} items'}"
         if not source
         else _find_share(matches, source, is_part=len(compared) < len(codes))
         if compared
@@ -162,7 +162,6 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
         "without_code": asked.query(code=None),
-        "rows": rows,
         "may_run": user.may(User.Level.REVIEWER),
         "ran": request.GET.get("ran", ""),
     }
@@ -225,10 +224,6 @@ def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource, *, is_pa
     who = "The rules" if source.is_rules else "The judge"
     found = f"{who} found {both or 'none'} of the {total} codes that people gave"
     return f"{found} and that have a rule" if total and is_part else found if total else "Suggestions"
-
-
-def _count(items: int) -> str:
-    return "this item" if items == 1 else f"these {items} items"
 
 
 def _compare_in_words(truth: Truth) -> str:
