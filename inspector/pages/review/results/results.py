@@ -135,7 +135,7 @@ class Results:
 
     def __init__(self, queues: Sequence[Queue], asked: ResultsChoices) -> None:
         self.queues, self.asked = queues, asked
-        self.coding, self.extent = coding_of(queues), extent_if_known(queues)
+        self.coding, self.extent = QueueCoding(queues), extent_if_known(queues)
         self.problems = []
         if self.extent is None and self.coding.unit == Queue.Unit.TRIAL:
             self.problems = [NO_EXTENT]
