@@ -4,7 +4,6 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -248,8 +247,11 @@ def test_a_group_without_a_condition_is_given_one(client: Client) -> None:
     ],
 )
 def test_the_part_of_a_name_that_suggests_a_condition_is_marked(name: str, by: str, shown: object) -> None:
-    source = "/data/m+code-no_skills"
-    run = CandidateRun(uuid4(), uuid4(), "unknown", "no-skill", by, "model", None, TrialCounts(), name, source)
+    row = dict.fromkeys(CandidateRun.COLUMNS) | {
+        **{"condition": "unknown", "setup__suggested_condition": "no-skill", "setup__suggested_by": by},
+        **{"experiment__name": name, "experiment__source": "/data/m+code-no_skills"},
+    }
+    run = CandidateRun(row, TrialCounts())
     assert show_evidence(run, name_folder(run)) == shown
 
 
