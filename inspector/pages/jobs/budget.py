@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Run
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped
 
 
-@dataclass(frozen=True, slots=True)
 class BudgetPart(Shaped):
-    """A budget in one unit. `spent` is None if unknown; it leaves out attempts without a known cost."""
+    """A budget in one unit, "USD" or "tokens". `spent`: None if unknown; it leaves out attempts without a known
+    cost."""
 
-    unit: str  # "USD" or "tokens"
-    limit: float
-    spent: float | None
+    json_shape = JsonShape("unit limit spent")
 
-    @property
-    def percent(self) -> int | None:
-        return None if self.spent is None else min(100, round(100 * self.spent / self.limit))
-
-    @property
-    def is_over(self) -> bool:
-        return self.spent is not None and self.spent >= self.limit
+    def __init__(self, unit: str, limit: float, spent: float | None) -> None:
+        self.unit, self.limit, self.spent = unit, limit, spent
+        self.percent = None if spent is None else min(100, round(100 * spent / limit))
+        self.is_over = spent is not None and spent >= limit
 
 
 def budget_of(runs: Sequence[Run], progress: WorkProgress) -> list[BudgetPart]:

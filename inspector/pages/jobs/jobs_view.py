@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
@@ -74,41 +73,30 @@ class Trouble(StrEnum):
     ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them continue
 
 
-@dataclass(frozen=True, slots=True)
 class Troubled(Shaped):
-    """An episode that needs somebody: why, since what, and the latest attempt where there is one."""
-
-    episode: Episode
-    trouble: Trouble
-    latest: Attempt | None
-    hidden: str = ""  # what is shown in place of the words of its trial
+    """An episode that needs somebody: why, since what, and the latest attempt where there is one. `hidden`: what is
+    shown in place of the words of its trial. `reason`: the whole text, usually a traceback; its first line says what
+    happened. `next_try`: when it is tried again without anybody's help."""
 
     json_shape = JsonShape(
         "episode title=episode.title experiment=episode.run.experiment run=episode.run label=episode.run.label",
         "trouble failures=episode.failures reason next_try trial=latest.trial",
     )
 
-    @property
-    def reason(self) -> str:
-        """Return the whole text, usually a traceback. Its first line says what happened."""
-        if self.trouble is Trouble.ASIDE and self.latest:
-            return self.hidden or render_error(self.latest.exception_type, self.latest.exception_message)
-        return self.episode.blocked_reason or self.episode.last_failure
-
-    @property
-    def headline(self) -> str:
-        return headline(self.reason)[:300]
-
-    @property
-    def next_try(self) -> datetime | None:
-        """Return when it is tried again without anybody's help."""
-        waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
-        return self.episode.lease_until if waits else None
+    def __init__(self, episode: Episode, trouble: Trouble, latest: Attempt | None, hidden: str = "") -> None:
+        self.episode, self.trouble, self.latest = episode, trouble, latest
+        self.reason = episode.blocked_reason or episode.last_failure
+        if trouble is Trouble.ASIDE and latest:
+            self.reason = hidden or render_error(latest.exception_type, latest.exception_message)
+        self.headline = headline(self.reason)[:300]
+        waits = trouble is Trouble.CRASHING and not episode.lease_owner
+        self.next_try = episode.lease_until if waits else None
 
 
 class OpenExperiment(Shaped):
     """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`.
-    `is_qualification`: it drops trials that can no longer change a verdict."""
+    `is_qualification`: it drops trials that can no longer change a verdict. `to_do`: episodes that continue without
+    help, running at this moment or not."""
 
     json_shape = JsonShape(
         "id=experiment name=experiment.name episodes=counts status=experiment.status progress",
@@ -122,21 +110,11 @@ class OpenExperiment(Shaped):
         self.budget = budget_of(runs, progress) if progress else []
         self.stand_ins = join_stand_ins(runs)
         self.is_qualification = any(run.is_qualification for run in runs)
-
-    @property
-    def to_do(self) -> int:
-        """Return the number of episodes that continue without help, running at this moment or not."""
-        return sum(self.counts.get(status, 0) for status in _OPEN)
+        self.to_do = sum(counts.get(status, 0) for status in _OPEN)
 
 
-@dataclass(slots=True)
 class EndedExperiment(Shaped):
     """An experiment that ended, and what it took. `verdicts`: of a qualification, on each task."""
-
-    experiment: Experiment
-    progress: WorkProgress
-    stand_ins: frozenset[StandIn]
-    verdicts: list[TaskVerdict]
 
     json_shape = JsonShape(
         "id=experiment name=experiment.name status=experiment.status finished_at=experiment.finished_at",
@@ -144,13 +122,12 @@ class EndedExperiment(Shaped):
         ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins),
     )
 
-    @property
-    def verdict(self) -> str:
-        return say_verdicts(self.verdicts).removesuffix(".") if self.verdicts else ""
-
-    @property
-    def admitted(self) -> int:
-        return count_admissions(self.verdicts)[Admission.ADMIT]
+    def __init__(
+        self, experiment: Experiment, progress: WorkProgress, runs: Sequence[Run], verdicts: list[TaskVerdict]
+    ) -> None:
+        self.experiment, self.progress, self.stand_ins = experiment, progress, join_stand_ins(runs)
+        self.verdicts, self.verdict = verdicts, say_verdicts(verdicts).removesuffix(".") if verdicts else ""
+        self.admitted = count_admissions(verdicts)[Admission.ADMIT]
 
 
 def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[Troubled], int]:
@@ -232,7 +209,7 @@ def _ended_experiments() -> list[EndedExperiment]:
         tally = sum((part for run in mine for part in tallies[run.pk].values()), TrialTally())
         spent = tuple(spending[run.pk] for run in mine)
         progress = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
-        rows.append(EndedExperiment(each, progress, join_stand_ins(mine), verdicts.get(each.pk, [])))
+        rows.append(EndedExperiment(each, progress, mine, verdicts.get(each.pk, [])))
     return rows
 
 

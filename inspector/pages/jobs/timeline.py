@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.experiments.qualification import name_check, say_result
 from benchapp.experiments.work.progress import CLOSED, WorkProgress
-from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record.visible import visible
 from benchapp.review.blinding import ReviewAccess
@@ -42,82 +42,85 @@ def _head(run: Run) -> tuple[str, ...]:
     return run.condition, run.agent_model, run.author_model, run.harness
 
 
-@dataclass(frozen=True, slots=True)
 class EpisodeRow:
     """One episode, or all of a condition. `drawn`: the trials so far and the time they are expected to take. `to_go`:
     trials left. `hidden`: trials with a verdict that this reader may not see yet; they are in neither `passed` nor
-    `scored`. `fold`: "closed" or "open" if it is the row of a condition."""
+    `scored`. `fold`: "closed" or "open" if it is the row of a condition. `states`: how many episodes somebody stopped
+    or must act on; the blocks show the rest. `reason`: why it stopped or failed last, if the page loads that
+    (`in_lines`). `head`: what its run has in common with its replicates: they share one condition in the table."""
 
-    episodes: list[Episode]
-    drawn: SafeString
-    passed: int
-    scored: int
-    to_go: int
-    hidden: int
-    fold: str
-
-    @property
-    def episode(self) -> Episode:
-        return self.episodes[0]
-
-    @property
-    def states(self) -> list[tuple[str, int]]:
-        """Count the episodes that somebody stopped or must act on; the blocks show the rest."""
-        found = Counter(each.status for each in self.episodes)
+    def __init__(self, episodes: list[Episode], drawn: SafeString, counts: Sequence[int], fold: str) -> None:
+        """`counts`: as of `_count_trials`, of all its episodes."""
+        self.episodes, self.episode, self.drawn, self.fold = episodes, episodes[0], drawn, fold
+        total, closed, self.passed, self.scored, self.hidden = counts
+        self.to_go = total - closed
+        found = Counter(each.status for each in episodes)
         stopped = (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED)
-        return [(status, found[status]) for status in stopped if found[status]]
-
-    @property
-    def reason(self) -> str:
-        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
-        return getattr(self.episode, "reason", "")
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Return what its run has in common with its replicates: they share one condition in the table."""
-        return _head(self.episode.run)
-
-    @property
-    def check(self) -> str:
-        return name_check(self.episode.run.condition)
-
-    @property
-    def result(self) -> str:
-        return say_result(self.episode.run.condition, self.passed, self.scored)
+        self.states = [(status, found[status]) for status in stopped if found[status]]
+        self.reason = getattr(self.episode, "reason", "")
+        run = self.episode.run
+        self.head, self.check = _head(run), name_check(run.condition)
+        self.result = say_result(run.condition, self.passed, self.scored)
 
 
-@dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, anchor of the word, the word, and whether a phone has room for it. `now`: its place,
+    """A row for each group of episodes: one episode, or a condition and how it is folded.
+
+    `ticks`: place in percent, anchor of the word, the word, and whether a phone has room for it. `now`: its place,
     "" if nothing runs. `anchor`: of the word at `now`. `has_more`: trials are left to run. `is_expected`: the time left
     is known and drawn. `left_out`: episodes in no row. `hidden_by`: the queue that hides trials from this reader.
     `is_paused`: the whole job is; its rows need not say so."""
 
-    rows: list[EpisodeRow]
-    ticks: list[tuple[str, str, str, bool]]
-    now: str
-    anchor: str
-    has_more: bool
-    is_expected: bool
-    left_out: int
-    hidden_by: Queue | None
-    is_paused: bool
-
-    @property
-    def has_replicates(self) -> bool:
-        return len({row.episode.run.replicate for row in self.rows if not row.fold}) > 1
-
-    @property
-    def is_folded(self) -> bool:
-        return any(row.fold for row in self.rows)
-
-    @property
-    def is_qualification(self) -> bool:
-        return any(row.check for row in self.rows)
-
-    @property
-    def hidden(self) -> int:
-        return sum(row.hidden for row in self.rows if row.fold != "open")
+    def __init__(
+        self,
+        job: Experiment | Run,
+        groups: Sequence[tuple[list[Episode], str]],
+        counted: Mapping[int, Sequence[int]],
+        attempts: Mapping[int, Sequence[Attempt]],
+        progress: WorkProgress | None,
+        access: ReviewAccess,
+        left_out: int = 0,
+    ) -> None:
+        episodes = list({each.pk: each for group, _ in groups for each in group}.values())
+        drawn = [each for episode in episodes for each in attempts[episode.pk]]
+        now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
+        if stopped:
+            now = max((each.finished_at for each in drawn if each.finished_at), default=now)
+        start = min((each.started_at for each in drawn if each.started_at), default=now)
+        ends = _expect_ends(episodes, counted, now, progress.most_seconds if progress else None)
+        latest = max([now, *ends.values()])
+        end = latest if stopped else latest + (latest - start) * 0.02
+        axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
+        self.rows = []
+        for group, fold in groups:
+            condition = group[0].run.condition
+            must_pass, decides = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
+            blocks = [each for episode in group for each in attempts[episode.pk]]
+            if fold:  # the low ones are drawn last, in front of the others
+                blocks.sort(key=lambda each: each.trial.success is not False)
+            expected = max((ends[each.pk] for each in group if each.pk in ends), default=None)
+            counts = list(map(sum, zip(*(counted.get(each.pk, NO_TRIAL) for each in group), strict=True)))
+            drawing = _draw(axis, blocks, expected, must_pass, decides)
+            self.rows.append(EpisodeRow(group, drawing, counts, fold))
+        here = axis.place(now)
+        words = [] if stopped else [here]
+        self.ticks = []
+        for moment, word in axis.list_ticks(latest):
+            at = axis.place(moment)
+            room = min((abs(at - each) for each in words), default=100)
+            if room >= LEAST_GAP:
+                words.append(at)
+                by = "by " if ends and moment == latest else ""
+                self.ticks.append((f"{at:.1f}%", _anchor(at), by + word, room < PHONE_GAP))
+        self.now, self.anchor = "" if stopped else f"{here:.1f}%", _anchor(here)
+        self.has_more = job.status not in (Progress.DONE, Progress.CANCELLED)
+        self.is_paused, self.is_expected, self.left_out = job.status == Progress.PAUSED, bool(ends), left_out
+        hiding = [each for row in self.rows if row.hidden for each in row.episodes]
+        unseen = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
+        self.hidden_by = next((access.closing_trial(each.task_id, each.episode.key) for each in unseen), None)
+        self.has_replicates = len({row.episode.run.replicate for row in self.rows if not row.fold}) > 1
+        self.is_folded, self.is_qualification = any(row.fold for row in self.rows), any(row.check for row in self.rows)
+        self.hidden = sum(row.hidden for row in self.rows if row.fold != "open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +171,7 @@ def draw_timelines(
                     groups.append((same, "open" if is_open else "closed"))
                     groups += [([each], "") for each in same if is_open]
             known, more = progress.get(experiment.pk), left_out[experiment.pk]
-            found[experiment.pk] = _draw_timeline(experiment, groups, counted, attempts, known, access, more)
+            found[experiment.pk] = Timeline(experiment, groups, counted, attempts, known, access, more)
     return found
 
 
@@ -177,7 +180,7 @@ def draw_timeline(
 ) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
-    return _draw_timeline(job, [([each], "") for each in episodes], counted, attempts, progress, access)
+    return Timeline(job, [([each], "") for each in episodes], counted, attempts, progress, access)
 
 
 def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
@@ -233,64 +236,6 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
     keys = [pk for rows in chosen.values() for pk in rows]
     rows = Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")
     return list(rows.defer("run__setup", "blocked_reason", "last_failure")), left_out
-
-
-def _draw_timeline(
-    job: Experiment | Run,
-    groups: Sequence[tuple[list[Episode], str]],
-    counted: Mapping[int, Sequence[int]],
-    attempts: Mapping[int, Sequence[Attempt]],
-    progress: WorkProgress | None,
-    access: ReviewAccess,
-    left_out: int = 0,
-) -> Timeline:
-    """Draw a row for each group of episodes: one episode, or a condition and how it is folded."""
-    episodes = list({each.pk: each for group, _ in groups for each in group}.values())
-    drawn = [each for episode in episodes for each in attempts[episode.pk]]
-    now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
-    if stopped:
-        now = max((each.finished_at for each in drawn if each.finished_at), default=now)
-    start = min((each.started_at for each in drawn if each.started_at), default=now)
-    ends = _expect_ends(episodes, counted, now, progress.most_seconds if progress else None)
-    latest = max([now, *ends.values()])
-    end = latest if stopped else latest + (latest - start) * 0.02
-    axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
-    rows = []
-    for group, fold in groups:
-        condition = group[0].run.condition
-        must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
-        blocks = [each for episode in group for each in attempts[episode.pk]]
-        if fold:  # the low ones are drawn last, in front of the others
-            blocks.sort(key=lambda each: each.trial.success is not False)
-        expected = max((ends[each.pk] for each in group if each.pk in ends), default=None)
-        total, closed, passed, scored, hidden = map(
-            sum, zip(*(counted.get(each.pk, NO_TRIAL) for each in group), strict=True)
-        )
-        drawing = _draw(axis, blocks, expected, must_pass, counts)
-        rows.append(EpisodeRow(group, drawing, passed, scored, total - closed, hidden, fold))
-    hiding = [each for row in rows if row.hidden for each in row.episodes]
-    unseen = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
-    here = axis.place(now)
-    words = [] if stopped else [here]
-    ticks = []
-    for moment, word in axis.list_ticks(latest):
-        at = axis.place(moment)
-        room = min((abs(at - each) for each in words), default=100)
-        if room >= LEAST_GAP:
-            words.append(at)
-            by = "by " if ends and moment == latest else ""
-            ticks.append((f"{at:.1f}%", _anchor(at), by + word, room < PHONE_GAP))
-    return Timeline(
-        rows,
-        ticks,
-        now="" if stopped else f"{here:.1f}%",
-        anchor=_anchor(here),
-        has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
-        is_expected=bool(ends),
-        left_out=left_out,
-        hidden_by=next((access.closing_trial(each.task_id, each.episode.key) for each in unseen), None),
-        is_paused=job.status == Progress.PAUSED,
-    )
 
 
 def _anchor(place: float) -> str:
