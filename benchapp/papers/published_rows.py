@@ -180,7 +180,6 @@ def counts_make(shares: Sequence[PrintedNumber], n: int) -> bool:
 RELATIVE = ", relative in %"  # end of a `reference` whose delta is a share of it, not a difference
 
 
-@dataclass(frozen=True, slots=True)
 class Recomputed:
     """A delta by the numbers behind the columns, which may be anything from `low` to `high`; in the delta's unit.
 
@@ -188,12 +187,18 @@ class Recomputed:
     best estimate, rounded and signed likewise.
     """
 
-    printed: Fraction
-    low: Fraction
-    high: Fraction
-    of_prints: str
-    text: str
-    room: Fraction
+    def __init__(self, row: PrintedNumber, reference: PrintedNumber, *, relative: bool) -> None:
+        (low, high), (from_low, from_high) = row.possible, reference.possible
+        if relative:
+            self.low, self.high = 100 * (low / from_high - 1), 100 * (high / from_low - 1)
+            of_prints = 100 * (row.number / reference.number - 1)
+        else:
+            self.low, self.high = low - from_high, high - from_low
+            of_prints = row.number - reference.number
+        places = count_decimals(row.printed_delta)
+        self.printed, self.room = Fraction(row.printed_delta), half_unit(row.printed_delta)
+        self.of_prints = format_signed(of_prints, places)
+        self.text = format_signed(self.low if self.low == self.high else of_prints, places)
 
     @property
     def adds_up(self) -> bool:
@@ -211,7 +216,7 @@ class References:
         """Recompute a row's delta, None where none is printed. LookupError where the table lacks its reference."""
         if not row.printed_delta:
             return None
-        return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
+        return Recomputed(row, self.find(row), relative=row.reference.endswith(RELATIVE))
 
     def find(self, row: PrintedNumber) -> PrintedNumber:
         """Find the reference of a row's printed delta. LookupError where the table does not have it."""
@@ -226,25 +231,6 @@ class References:
 def _key(row: PrintedNumber, condition: str, metric: str) -> tuple[str, ...]:
     place = row.row if row.table == "Text" else ""
     return row.paper, row.table, place, row.harness, row.model, row.group, condition, metric
-
-
-def _recompute(row: PrintedNumber, reference: PrintedNumber, *, relative: bool) -> Recomputed:
-    (low, high), (from_low, from_high) = row.possible, reference.possible
-    if relative:
-        span = (100 * (low / from_high - 1), 100 * (high / from_low - 1))
-        of_prints = 100 * (row.number / reference.number - 1)
-    else:
-        span = (low - from_high, high - from_low)
-        of_prints = row.number - reference.number
-    best = span[0] if span[0] == span[1] else of_prints
-    places = count_decimals(row.printed_delta)
-    return Recomputed(
-        Fraction(row.printed_delta),
-        *span,
-        format_signed(of_prints, places),
-        format_signed(best, places),
-        half_unit(row.printed_delta),
-    )
 
 
 def format_signed(value: Fraction, places: int) -> str:

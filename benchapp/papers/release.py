@@ -25,7 +25,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
+from benchapp.analysis.diagnoses.diagnosis import Diagnosis
 from benchapp.analysis.diagnoses.library_rules import CONTRACT
 from benchapp.analysis.diagnoses.library_shelf import LocatedHit, Sources, Spoken, read_text
 from benchapp.imports.problems import ProblemList
@@ -213,7 +213,7 @@ def examine(library: ReleasedLibrary, release: Release) -> Examined:
     references = [Spoken(text, f"the human skill's {path}") for path, text in human.texts().items()] if human else []
     public = (library.instruction,) if library.instruction else ()
     sources = Sources(omitted=library.omitted, public_texts=public, references=tuple(references))
-    return Examined(library, diagnose(library.files, sources), tuple(measure_leaks(library, human)) if human else ())
+    return Examined(library, Diagnosis(library.files, sources), tuple(measure_leaks(library, human)) if human else ())
 
 
 @dataclass

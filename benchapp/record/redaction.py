@@ -34,23 +34,19 @@ SHORTEST = 8  # characters of the shortest secret with a shape
 MIN_KNOWN_CHARS = 12  # shorter values found under a secret's key are not searched for in texts: too many accidents
 
 
-@dataclass(frozen=True, slots=True)
 class Shape:
-    """A secret recognised by its form. `hints`: every match has one of them, so most texts need no regex."""
+    """A secret recognised by its form. `hints`: every match has one of them, so most texts need no regex. `core` finds
+    something in every text with a match; it begins with a hint where that is much faster. `reaches_far`: a match may
+    run up to a text's end, however far."""
 
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    core: re.Pattern[str]  # finds something in every text with a match; begins with a hint where that is much faster
-    reaches_far: bool  # it may run up to a text's end, however far
+    def __init__(self, kind: str, hints: str, pattern: str, core: str = "") -> None:
+        self.kind, self.hints = kind, tuple(hints.split())
+        self.pattern, self.core = re.compile(pattern), re.compile(core or pattern)
+        self.reaches_far = r"\Z" in pattern
 
     def may_lie_in(self, text: str) -> bool:
         """Return False where the pattern matches nowhere in a text with a hint."""
         return self.core.search(text) is not None
-
-
-def _shape(kind: str, hints: str, pattern: str, core: str = "") -> Shape:
-    return Shape(kind, tuple(hints.split()), re.compile(pattern), re.compile(core or pattern), r"\Z" in pattern)
 
 
 _BEGIN_KEY = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"  # it also ends a key without an end
@@ -58,40 +54,40 @@ _WORD, _PAYLOAD = r"[A-Za-z0-9_-]", r"\.eyJ[A-Za-z0-9_-]{8,}+\."
 # The group "secret" of a pattern is removed, or else the whole match. A pattern that begins with its hint is found at
 # the speed of a plain text search, so a lookbehind after the hint tests what must not precede it.
 SHAPES = (
-    _shape(
+    Shape(
         "private-key",
         "-----BEGIN",
         rf"{_BEGIN_KEY}(?P<secret>(?s:.){{16,20000}}?)(?:-----END [A-Z0-9 ]{{0,40}}-----|(?={_BEGIN_KEY})|\Z)",
     ),
-    _shape("api-key", "sk-", r"sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,299}+[0-9])[A-Za-z0-9_-]{16,300}"),
-    _shape(
+    Shape("api-key", "sk-", r"sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,299}+[0-9])[A-Za-z0-9_-]{16,300}"),
+    Shape(
         "github-token",
         "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,255}|github_pat_[A-Za-z0-9_]{20,255})",
     ),
-    _shape("gitlab-token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{16,64}"),
-    _shape("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{24,64}\b"),
-    _shape("aws-key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    _shape("google-key", "AIza", r"\bAIza[A-Za-z0-9_-]{30,64}"),
-    _shape("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}"),
-    _shape(  # the first look asks once for each word whether what follows is a token's rest
+    Shape("gitlab-token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{16,64}"),
+    Shape("huggingface-token", "hf_", r"\bhf_[A-Za-z0-9]{24,64}\b"),
+    Shape("aws-key", "AKIA ASIA", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    Shape("google-key", "AIza", r"\bAIza[A-Za-z0-9_-]{30,64}"),
+    Shape("slack-token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}"),
+    Shape(  # the first look asks once for each word whether what follows is a token's rest
         "jwt",
         "eyJ",
         rf"(?<!{_WORD})(?={_WORD}++{_PAYLOAD}{_WORD}{{8}}){_WORD}*?(?P<secret>\beyJ{_WORD}{{8,}}+{_PAYLOAD}{_WORD}{{8,2000}})",
         core=_PAYLOAD,
     ),
-    _shape(
+    Shape(
         "bearer",
         "earer EARER",
         r"\b(?i:bearer)\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]*[0-9])[A-Za-z0-9._~+/-]{16,4000}={0,2})",
     ),
-    _shape(
+    Shape(
         "userinfo",
         "://",
         r"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://(?P<secret>[^\s/@:'\"<>\[\]{}$]{1,200}:[^\s/@'\"<>\[\]{}$]{1,200})@",
         core=r"://[^\s/@:'\"<>\[\]{}$]{1,200}:[^\s/@'\"<>\[\]{}$]{1,200}@",
     ),
-    _shape(
+    Shape(
         "assignment",
         "KEY= TOKEN= SECRET= PASSWORD=",
         r"\b[A-Z][A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD)=[\"']?(?P<secret>(?=[A-Za-z_./+-]*[0-9])[A-Za-z0-9_./+-]{12,500}={0,2})",

@@ -217,27 +217,17 @@ BATCH_TOKENS = 400_000  # or that many tokens: about 10 MB, and SQLite's write l
 MAX_PROBLEM = 500
 
 
-@dataclass(frozen=True, slots=True)
 class IndexProgress:
     """How much of the record can be found. `unread`: indexed with nothing in it, because it could not be read."""
 
-    indexed: int
-    total: int
-    unread: int = 0
-    cut: int = 0
-
-    @property
-    def is_complete(self) -> bool:
-        return self.indexed >= self.total
-
-
-def progress() -> IndexProgress:
-    """Count the progress; it is not stored."""
-    total = sum(kind.all().count() for kind in KINDS)
-    waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
-    sources = models.SearchSource.objects.all()  # as many as trajectories and verdicts, so each count has its index
-    unread, cut = sources.exclude(problem="").count(), sources.filter(cut__gt=0).count()
-    return IndexProgress(min(sources.count() - waiting, total), total, unread, cut)
+    def __init__(self) -> None:
+        """Count; nothing of it is stored."""
+        self.total = sum(kind.all().count() for kind in KINDS)
+        waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
+        sources = models.SearchSource.objects.all()  # as many as trajectories and verdicts, so each count has its index
+        self.unread, self.cut = sources.exclude(problem="").count(), sources.filter(cut__gt=0).count()
+        self.indexed = min(sources.count() - waiting, self.total)
+        self.is_complete = self.indexed >= self.total
 
 
 def has_waiting() -> bool:

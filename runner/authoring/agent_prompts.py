@@ -8,7 +8,6 @@ other tasks and other families' skills are never included.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from runner.authoring import author_prompts, paper_prompts
@@ -42,41 +41,31 @@ A skill of your own, `{CREATOR}`, says how to write skills. Open it before you b
 """
 
 
-@dataclass(frozen=True, slots=True)
 class AuthorKit:
-    """The start of a session. Paths are relative to the working directory, those of `own_skills` to their folder."""
+    """The start of a session: the instruction and files, with where to write. Paths are relative to the working
+    directory, those of `own_skills` to the folder where the agent looks for skills of its own. `skills`: of this
+    family, as they are, below FOLDER. `corpus`: below CORPUS. `material`: next to both."""
 
-    instruction: str
-    skills: Files  # below FOLDER: of this family, as they are
-    corpus: Files  # below CORPUS
-    material: Files  # in the working directory, next to both
-    own_skills: Files  # where the agent looks for skills of its own
-
-
-def author_kit(occasion: Occasion, theirs: str | None = None) -> AuthorKit:
-    """Return the instruction and files of an author's session. `theirs`: a pack's instruction instead of ours.
-    Both include where to write."""
-    own = set(occasion.family_slugs)
-    crafts = occasion.mode is AuthorMode.CRAFT
-    material: dict[str, File] = {}
-    for number, (evidence, compaction, _) in enumerate(occasion.evidence, start=1):
-        material[evidence_path(number, str(evidence.slot))] = File(compaction.text.encode("utf-8", "replace"))
-    if occasion.task is not None:
-        files = read_workspace_files(occasion.task)
-        # With a corpus, the agent does not work in the task: its files get a folder of their own.
-        material |= below(TASK_FILES, files) if occasion.corpus else files
-    if theirs is None:
-        guide = [paper_prompts.guide_for(occasion), *([_USE_CREATOR] if crafts else []), _WHERE]
-        theirs = "\n".join([*guide, join_sections(_sections(occasion))])
-    else:
-        theirs = f"{theirs.rstrip()}\n\n{_WHERE}"
-    return AuthorKit(
-        instruction=theirs,
-        skills={path: file for path, file in occasion.library.items() if slug_of(path) in own},
-        corpus=occasion.corpus,
-        material=material,
-        own_skills=below(CREATOR, SKILL_CREATOR) if crafts else {},
-    )
+    def __init__(self, occasion: Occasion, theirs: str | None = None) -> None:
+        """`theirs`: a pack's instruction instead of ours."""
+        own = set(occasion.family_slugs)
+        crafts = occasion.mode is AuthorMode.CRAFT
+        self.material: dict[str, File] = {}
+        for number, (evidence, compaction, _) in enumerate(occasion.evidence, start=1):
+            path = evidence_path(number, str(evidence.slot))
+            self.material[path] = File(compaction.text.encode("utf-8", "replace"))
+        if occasion.task is not None:
+            files = read_workspace_files(occasion.task)
+            # With a corpus, the agent does not work in the task: its files get a folder of their own.
+            self.material |= below(TASK_FILES, files) if occasion.corpus else files
+        if theirs is None:
+            guide = [paper_prompts.guide_for(occasion), *([_USE_CREATOR] if crafts else []), _WHERE]
+            self.instruction = "\n".join([*guide, join_sections(_sections(occasion))])
+        else:
+            self.instruction = f"{theirs.rstrip()}\n\n{_WHERE}"
+        self.skills = {path: file for path, file in occasion.library.items() if slug_of(path) in own}
+        self.corpus = occasion.corpus
+        self.own_skills = below(CREATOR, SKILL_CREATOR) if crafts else {}
 
 
 def below(folder: str, files: Files) -> Files:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from runner.agents import PROGRAM_FAILED, Agent, AgentJob, AgentRun
-from runner.authoring.agent_prompts import CORPUS, FOLDER, SUMMARY, AuthorKit, author_kit, below
+from runner.authoring.agent_prompts import CORPUS, FOLDER, SUMMARY, AuthorKit, below
 from runner.authoring.author import judge_reply, request_for
 from runner.authoring.author_prompts import chat
 from runner.authoring.author_reply import changed_texts, explain_too_much, name_left_out, write_patch
@@ -121,7 +121,7 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
     if (found := calls.recorder.reply(key)) is not None:
         return found
     kit, task, seed = (
-        author_kit(occasion, toolbox.prompts.instruct(occasion)),
+        AuthorKit(occasion, toolbox.prompts.instruct(occasion)),
         _place_of(occasion),
         step.seed(plan.run_seed),
     )

@@ -7,7 +7,7 @@ import pytest
 from benchapp import audit
 from benchapp.models import Decision, Experiment, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from lab.synthesis.campaign import AlreadyThere, Size, write_campaign
 from lab.synthesis.monster import write_monster
 from runner.base.digests import digest_json
@@ -65,7 +65,7 @@ def test_the_same_seed_writes_the_same_record_as_ever():
 def test_its_runs_may_be_compared_across_conditions():
     runs = write_campaign(Size(280, 280, 0)).runs.all()
     assert len({run.condition for run in runs}) > 1
-    assert compare_setups(runs).is_comparable
+    assert Comparability(runs).is_comparable
 
 
 def test_it_says_so_when_the_campaign_is_there_already():

@@ -84,20 +84,36 @@ class DecidingStep:
         return self.about if self.rule in (Rule.PRINTS, Rule.SHOWS) else ""
 
 
-@dataclass(frozen=True, slots=True)
 class StepIndex:
-    """Index the agent's steps: glances, all results as one text, and the words of each command.
+    """Index the agent's steps: glances, all results as one text, and the words of each command (`calls`).
 
     `starts`, `numbers`: the offset of each result in the text, and its step. `first`: the offset of the results of the
-    first step that did more than look; 0 if there is none.
+    first step that did more than look; 0 if there is none. Looking at inputs gives no results: the step that used them
+    decided their values.
     """
 
-    glances: tuple[StepGlance, ...]
-    results: str
-    starts: tuple[int, ...]
-    numbers: tuple[int, ...]
-    calls: dict[int, str]
-    first: int = 0
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.glances: list[StepGlance] = []
+        self.starts: list[int] = []
+        self.numbers: list[int] = []
+        self.calls: dict[int, str] = {}
+        texts, at, first_act = list[str](), 0, None
+        for step in steps:
+            self.glances.append(StepGlance(step))
+            if step.source is not Source.AGENT:
+                continue
+            if first_act is None and not all(map(is_look, step.tool_calls)):
+                first_act = step.number
+            commands = (command[:20_000] for call in step.tool_calls for command in list_commands(call))
+            self.calls[step.number] = "\n".join(commands)
+            for result in step.observations:
+                self.starts.append(at)
+                self.numbers.append(step.number)
+                texts.append(result.content)
+                at += len(result.content) + 1
+        self.results = "\n".join(texts)
+        place = len(self.numbers) if first_act is None else bisect_left(self.numbers, first_act)
+        self.first = self.starts[place] if place < len(self.starts) else 0
 
     def find_first_result(self, value: str, start: int = 0) -> int | None:
         """Return the first step whose result has the whole value: 41.2 does not match in 141.2 or 41.27."""
@@ -158,26 +174,6 @@ class StepIndex:
         agents = [one for one in self.glances if one.is_by_agent]
         submits = [one for one in agents if one.kind is StepKind.SUBMIT]
         return next((one.number for one in reversed(submits or agents)), None)
-
-
-def build_step_index(steps: Iterable[Step]) -> StepIndex:
-    """Build the index. Looking at inputs gives no results: the step that used them decided their values."""
-    glances, texts, starts, numbers, calls, at, first_act = [], [], [], [], {}, 0, None
-    for step in steps:
-        glances.append(StepGlance(step))
-        if step.source is not Source.AGENT:
-            continue
-        if first_act is None and not all(map(is_look, step.tool_calls)):
-            first_act = step.number
-        calls[step.number] = "\n".join(command[:20_000] for call in step.tool_calls for command in list_commands(call))
-        for result in step.observations:
-            starts.append(at)
-            numbers.append(step.number)
-            texts.append(result.content)
-            at += len(result.content) + 1
-    place = len(numbers) if first_act is None else bisect_left(numbers, first_act)
-    first = starts[place] if place < len(starts) else 0
-    return StepIndex(tuple(glances), "\n".join(texts), tuple(starts), tuple(numbers), calls, first)
 
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
@@ -243,6 +239,6 @@ def read_step_index(trajectory: Trajectory | None, chunks: int) -> StepIndex | N
     found = KEPT.get(trajectory.digest)
     if found is None:
         steps = iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS)
-        found = build_step_index(stored.step for stored, _ in steps)
+        found = StepIndex(stored.step for stored, _ in steps)
         KEPT.put(trajectory.digest, found)
     return found

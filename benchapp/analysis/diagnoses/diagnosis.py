@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.library_rules import CONTRACT, FILES, LEAKS, WRITING
 from benchapp.analysis.diagnoses.library_shelf import (
@@ -15,7 +14,7 @@ from benchapp.analysis.diagnoses.library_shelf import (
     Shelf,
     Sources,
 )
-from benchapp.analysis.diagnoses.profile import StoredSkill, count_skill_cues
+from benchapp.analysis.diagnoses.profile import count_skill_cues
 from runner.base.types import Files
 
 RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files
@@ -24,41 +23,34 @@ MAX_OF_RULE = 100  # findings of one rule in one library; the rest is counted
 MAX_QUOTE = 600
 
 
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """`left_out`: rule -> findings beyond those kept. `cut`: files that were read only in part."""
+    """`found`: alarms first, then warnings and notes; within them by rule, path and place. `left_out`: rule -> findings
+    beyond those kept. `cut`: files that were read only in part."""
 
-    found: tuple[LocatedHit, ...]
-    skills: tuple[StoredSkill, ...]
-    left_out: dict[str, int]
-    cut: tuple[str, ...]
+    def __init__(self, files: Files, sources: Sources) -> None:
+        """Apply all rules. Pure."""
+        shelf = Shelf(files, sources.omitted)
+        self.found: list[LocatedHit] = []
+        self.left_out: Counter[str] = Counter()
+        broken: dict[str, set[str]] = defaultdict(set)
+        for rule in RULES.values():
+            kept = 0
+            for hit in rule.find(shelf, sources):
+                broken[rule.id].add(hit.path.partition("/")[0])
+                if kept < MAX_OF_RULE:
+                    self.found.append(_resolve_hit(shelf, rule, hit))
+                    kept += 1
+                else:
+                    self.left_out[rule.id] += 1
+        order = list(RULES)
+        self.found.sort(
+            key=lambda each: (SEVERITIES.index(each.severity), order.index(each.rule.id), each.hit.path, each.hit.start)
+        )
+        self.skills = [count_skill_cues(shelf, skill, broken) for skill in shelf.skills]
+        self.cut = [path for path, text in shelf.texts.items() if len(text.text) >= MAX_TEXT]
 
     def count(self, severity: str) -> int:
         return sum(each.severity == severity for each in self.found)
-
-
-def diagnose(files: Files, sources: Sources) -> Diagnosis:
-    """Apply all rules. Pure. Alarms first, then warnings and notes; within them by rule, path and place."""
-    shelf = Shelf(files, sources.omitted)
-    found: list[LocatedHit] = []
-    left_out: Counter[str] = Counter()
-    broken: dict[str, set[str]] = defaultdict(set)
-    for rule in RULES.values():
-        kept = 0
-        for hit in rule.find(shelf, sources):
-            broken[rule.id].add(hit.path.partition("/")[0])
-            if kept < MAX_OF_RULE:
-                found.append(_resolve_hit(shelf, rule, hit))
-                kept += 1
-            else:
-                left_out[rule.id] += 1
-    order = list(RULES)
-    found.sort(
-        key=lambda each: (SEVERITIES.index(each.severity), order.index(each.rule.id), each.hit.path, each.hit.start)
-    )
-    facts = tuple(count_skill_cues(shelf, skill, broken) for skill in shelf.skills)
-    cut = tuple(path for path, text in shelf.texts.items() if len(text.text) >= MAX_TEXT)
-    return Diagnosis(tuple(found), facts, dict(left_out), cut)
 
 
 def _resolve_hit(shelf: Shelf, rule: LibraryRule, hit: LibraryHit) -> LocatedHit:

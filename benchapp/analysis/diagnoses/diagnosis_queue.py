@@ -23,7 +23,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from benchapp import models
-from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis, diagnose
+from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis
 from benchapp.analysis.diagnoses.library_shelf import Shelf, Sighting, Sources, Spoken
 from benchapp.analysis.lineage.library_states import NamedLibrary, read_named_libraries
 from benchapp.record import slices
@@ -64,7 +64,7 @@ def diagnose_episode(episode: models.Episode, *, again: bool = False) -> int:
     evidence.look(libraries)
     for state in due:
         sources = evidence.sources(state)
-        diagnosis = diagnose(libraries[state.snapshot.pk], sources)
+        diagnosis = Diagnosis(libraries[state.snapshot.pk], sources)
         with suppress(IntegrityError):  # another worker stored the same at this moment
             _store(episode, state, diagnosis, sources, digests[state.snapshot.pk])
     return len(due)

@@ -343,18 +343,12 @@ LINE = JsonShape(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class SuspectLines(Shaped):
-    """Lines that the same trials read: their skills, the number of libraries, and how these trials ended.
+    """Lines that the same trials read, in the order of their file: their skills, the number of libraries, and how these
+    trials ended.
 
     `without`: how trials of the same condition ended that read a skill, but none of these lines.
     """
-
-    lines: tuple[SuspectLine, ...]
-    skills: tuple[str, ...]
-    libraries: int
-    ended: Ended
-    without: Ended
 
     json_shape = JsonShape(
         ("lines", lambda found: LINE.read_all(found.lines)),
@@ -362,6 +356,16 @@ class SuspectLines(Shaped):
         "no_skill_without=without.no_skill",
         NOTE,
     )
+
+    def __init__(self, texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: Ended, without: Ended) -> None:
+        self.ended, self.without = ended, without
+        places = [each for found in texts.values() for each in found]
+        lines = [
+            SuspectLine(text[:MAX_LENGTH], tuple(LinePlace(*each) for each in found)) for text, found in texts.items()
+        ]
+        self.lines = sorted(lines, key=lambda line: (line.place.path, line.place.number))
+        self.skills = sorted({skill for _, place in places for held in place.held.values() for skill in held})
+        self.libraries = len({library.episode.pk for library, _ in places})
 
     @property
     def is_apart(self) -> bool:
@@ -402,7 +406,7 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
         if ended.own.scored >= MIN_READERS and (ended.gain or 0.0) < 0:
             met = set(readers)
             without = count_endings([(trial, True) for trial in everybody if trial not in met], baseline)
-            found.append(_describe(texts, ended, without))
+            found.append(SuspectLines(texts, ended, without))
     return sorted(found, key=lambda each: (not each.is_apart, -each.surety, each.lines[0].text))
 
 
@@ -475,17 +479,3 @@ def _join_by_readers(
 def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[WorkedTrial]:
     trials = list_trials_with_lines(lineage, lambda state: frozenset(held.get(state, ())), born=min(held))
     return [trial for trial, read in trials if read]
-
-
-def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: Ended, without: Ended) -> SuspectLines:
-    """Describe the lines in the order of their file."""
-    places = [each for found in texts.values() for each in found]
-    lines = [SuspectLine(text[:MAX_LENGTH], tuple(LinePlace(*each) for each in found)) for text, found in texts.items()]
-    skills = {skill for _, place in places for held in place.held.values() for skill in held}
-    return SuspectLines(
-        tuple(sorted(lines, key=lambda line: (line.place.path, line.place.number))),
-        tuple(sorted(skills)),
-        len({library.episode.pk for library, _ in places}),
-        ended,
-        without,
-    )

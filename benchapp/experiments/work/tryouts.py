@@ -6,7 +6,7 @@ The result stays with the job for an hour, in the broker only. Both hold a key's
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import django_rq
@@ -45,22 +45,24 @@ class TryoutRequest:
         return model_at(self.address, self.model, self.key_variable or None)
 
 
-@dataclass(frozen=True, slots=True)
 class ShownTryout(Shaped):
     """`answers` so far. `problem`: why there are no more. `values`: for a preset of this server. `parameters`: the
     model's, if known."""
 
-    asked: TryoutRequest
-    answers: tuple[TriedQuestion, ...]
-    is_over: bool
-    problem: str
-    models: tuple[str, ...]
-    values: Mapping[str, JsonValue]
-    is_begun: bool = True
-    parameters: int | None = None
-    is_small: bool = False
-
     json_shape = JsonShape("asked answers is_begun is_over problem? models parameters is_small preset=values")
+
+    def __init__(self, job: Job) -> None:
+        meta = job.get_meta()
+        self.asked = TryoutRequest(**job.args[0])
+        self.answers = [TriedQuestion(**each) for each in meta.get("answers", ())]
+        self.is_begun = job.started_at is not None
+        self.is_over = job.is_finished or job.is_failed
+        broke_off = "The worker did not come to the end of it." if job.is_failed else ""
+        self.problem: str = meta.get("problem", "") or broke_off
+        self.models: Sequence[str] = meta.get("models", ())
+        self.values: Mapping[str, JsonValue] = meta.get("values", {})
+        self.parameters: int | None = meta.get("parameters")
+        self.is_small: bool = meta.get("is_small", False)
 
     @property
     def can_be_stored(self) -> bool:
@@ -115,18 +117,7 @@ def find_tryout(job_id: str) -> ShownTryout | None:
         return None
     if job.func_name != f"{__name__}.{run_tryout.__name__}":
         return None
-    meta = job.get_meta()
-    return ShownTryout(
-        TryoutRequest(**job.args[0]),
-        tuple(TriedQuestion(**each) for each in meta.get("answers", ())),
-        job.is_finished or job.is_failed,
-        meta.get("problem", "") or ("The worker did not come to the end of it." if job.is_failed else ""),
-        tuple(meta.get("models", ())),
-        meta.get("values", {}),
-        is_begun=job.started_at is not None,
-        parameters=meta.get("parameters"),
-        is_small=meta.get("is_small", False),
-    )
+    return ShownTryout(job)
 
 
 def _keep(payload: Mapping[str, object]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, Siblings, read_header
+from benchapp.imports.harbor.harbor_trial import HarborTrial, Siblings, TrialHeader
 from benchapp.imports.reading.documents import Document, aware, read_object, read_optional, read_time
 from benchapp.imports.reading.found_sources import ExperimentSource, FoundExperiment, separate_namesakes
 from benchapp.imports.reading.unread import report_logs
@@ -73,7 +73,7 @@ def _visit(
     quiet, (trials, jobs) = root.mute(), found
     kind, known = _look(quiet, folder)
     if kind is TRIAL:
-        trials.append(HarborTrial(root, folder, read_header(quiet, folder, known), job.key if job else ""))
+        trials.append(HarborTrial(root, folder, TrialHeader(quiet, folder, known), job.key if job else ""))
         return
     if kind is JOB:
         job = Job.read(root, folder)

@@ -33,7 +33,6 @@ from benchapp.imports.reading.found_sources import (
     SourceChoice,
     TaskSource,
     Timing,
-    TrialHeader,
     TrialSource,
 )
 from benchapp.imports.reading.trajectory_files import AGENT_FOLDERS, NEVER_ENTERED, choose, is_candidate
@@ -217,30 +216,34 @@ MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
 
 
-def read_header(root: Root, folder: Path, known: Mapping[str, Document] | None = None) -> TrialHeader:
-    """Read the header. `known`: documents of the folder that were read already, by name."""
-    known = known or {}
-    result, config = (known.get(name) or read_optional(root, folder / name) for name in ("result.json", "config.json"))
-    embedded = result.object("config") if result.object("config") else config
-    name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
-    info = result.object("agent_info")
-    job = embedded.text("job_id", 100)
-    directory = embedded.text("trials_dir", 1_000) or ""
-    agent, task = embedded.raw.get("agent"), read_task(embedded)
-    path = PurePosixPath(task.text("path", 1_000) or embedded.text("task_path", 1_000) or "")
-    named = result.text("task_name", 300) or task.text("name", 300)  # the trial's name has only its first characters
-    task_name = named or path.name or f"unknown task of {name}"
-    return TrialHeader(
-        ident=result.text("id", 100) or "",
-        name=name,
-        job_key=f"id:{job}" if job else f"dir:{directory}" if directory else "",
-        trials_dir=directory,
-        task=task_name[:300],
-        started=result.text("started_at", 64) or config.text("started_at", 64) or "",
-        agent=agent if isinstance(agent, Mapping) else {},  # BenchFlow: a name
-        harness=info.text("name", 100) or "",
-        version=read_version(info),
-    )
+class TrialHeader:
+    """What sorts and names a trial before it is read. Empty: not in its files. `agent`: as in its config. `harness`:
+    what the agent called itself."""
+
+    def __init__(self, root: Root, folder: Path, known: Mapping[str, Document] | None = None) -> None:
+        """`known`: documents of the folder that were read already, by name."""
+        known = known or {}
+        result, config = (
+            known.get(name) or read_optional(root, folder / name) for name in ("result.json", "config.json")
+        )
+        embedded = result.object("config") if result.object("config") else config
+        self.ident = result.text("id", 100) or ""
+        self.name = result.text("trial_name", 300) or embedded.text("trial_name", 300) or name_of(folder)
+        info = result.object("agent_info")
+        job = embedded.text("job_id", 100)
+        self.trials_dir = embedded.text("trials_dir", 1_000) or ""
+        self.job_key = f"id:{job}" if job else f"dir:{self.trials_dir}" if self.trials_dir else ""
+        agent, task = embedded.raw.get("agent"), read_task(embedded)
+        self.agent: Mapping[str, JsonValue] = agent if isinstance(agent, Mapping) else {}  # BenchFlow: a name
+        path = PurePosixPath(task.text("path", 1_000) or embedded.text("task_path", 1_000) or "")
+        # The trial's name has only its first characters.
+        named = result.text("task_name", 300) or task.text("name", 300)
+        self.task = (named or path.name or f"unknown task of {self.name}")[:300]
+        # The organisation of an org/name task; else one suite for all. Revisions separate namesakes.
+        self.suite = self.task.rpartition("/")[0] or "harbor"
+        self.started = result.text("started_at", 64) or config.text("started_at", 64) or ""
+        self.harness = info.text("name", 100) or ""
+        self.version = read_version(info)
 
 
 class HarborTrial:

@@ -28,27 +28,6 @@ from runner.base.types import (
 )
 
 UNKNOWN = "unknown"
-DEFAULT_SUITE = "harbor"
-
-
-@dataclass(frozen=True, slots=True)
-class TrialHeader:
-    """What sorts and names a trial before it is read. Empty: not in its files."""
-
-    ident: str
-    name: str
-    job_key: str
-    trials_dir: str
-    task: str
-    started: str
-    agent: Mapping[str, JsonValue] = field(default_factory=dict)  # as in its config
-    harness: str = ""  # what the agent called itself
-    version: str = ""  # of the harness
-
-    @property
-    def suite(self) -> str:
-        """Return the organisation of an org/name task; else one suite for all. Revisions separate namesakes."""
-        return self.task.rpartition("/")[0] or DEFAULT_SUITE
 
 
 @dataclass(frozen=True, slots=True)

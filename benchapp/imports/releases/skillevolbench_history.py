@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header, read_usage
+from benchapp.imports.harbor.harbor_trial import HarborTrial, TrialHeader, read_usage
 from benchapp.imports.harbor.harbor_verdict import OUTPUT, read_side_reports
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, decode, read_lines, read_time
@@ -198,7 +198,7 @@ def _leaf(path: str | None) -> str:
 def find_harbor_trial(root: Root, trials: dict[str, Path], record: Document) -> HarborTrial | None:
     """Find the folder by the last part of the record's path: the rest was valid only on the machine of the run."""
     folder = trials.get(_leaf(record.object("outcome").text("trial_dir", 1_000)))
-    return None if folder is None else HarborTrial(root, folder, read_header(root, folder), "")
+    return None if folder is None else HarborTrial(root, folder, TrialHeader(root, folder), "")
 
 
 ACTIVE = "active"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
+from benchapp.imports.harbor.harbor_trial import HarborTrial, TrialHeader
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, find_object, read_lines, read_optional
 from benchapp.imports.reading.unread import report_folders
@@ -124,7 +124,7 @@ class FamilyJob:
         for folder in self.root.listing(self.folder)[0]:
             has_result = any(self.root.is_file(folder / name) for name in ("result.json", "config.json"))
             if has_result and folder.name != SHARED:
-                found.append(HarborTrial(self.root, folder, read_header(quiet, folder), f"{NAME}:{self.folder.name}"))
+                found.append(HarborTrial(self.root, folder, TrialHeader(quiet, folder), f"{NAME}:{self.folder.name}"))
             elif self.root.is_dir(folder / "agent"):
                 left.append(folder)
         report_folders(self.root, self.folder, left, "trials with a result or a config")

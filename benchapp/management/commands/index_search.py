@@ -5,7 +5,7 @@ import sys
 
 from django.core.management.base import BaseCommand
 
-from benchapp.search.indexing import index_anew, index_waiting, progress
+from benchapp.search.indexing import IndexProgress, index_anew, index_waiting
 
 
 class Command(BaseCommand):
@@ -17,9 +17,9 @@ class Command(BaseCommand):
     def handle(self, *args: object, anew: bool, **options: object) -> None:
         if anew:
             index_anew()
-        total = progress().total
+        total = IndexProgress().total
         shows = sys.stderr.isatty()
         done = index_waiting(tell=lambda done: self.stderr.write(f"\r{done} of {total}", ending="") if shows else None)
-        now = progress()
+        now = IndexProgress()
         unread = f", {now.unread} unreadable" if now.unread else ""
         self.stdout.write(f"indexed {done}; {now.indexed} of {now.total} in total{unread}")

@@ -22,7 +22,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from benchapp.analysis.diagnoses.diagnosis import RULES, diagnose
+from benchapp.analysis.diagnoses.diagnosis import RULES, Diagnosis
 from benchapp.analysis.diagnoses.library_shelf import MAX_FILES, LocatedHit, Sources
 from benchapp.analysis.lineage import attribution
 from benchapp.analysis.lineage.library_states import read_histories
@@ -153,7 +153,7 @@ def _lint(linted: LintedFolder) -> LintedFolder:
         linted.not_read += [f"{show_path(linted.folder / skill)}/{reason}" for reason in tree.left_out]
     if len(linted.files) > MAX_FILES:
         linted.not_read.append(f"{show_path(linted.folder)}: all but the first {MAX_FILES:,} files")
-    diagnosis = diagnose(linted.files, Sources())
+    diagnosis = Diagnosis(linted.files, Sources())
     linted.not_read += [f"{show_path(linted.folder / path)}: read only at its beginning" for path in diagnosis.cut]
     linted.not_read += [
         f"{show_path(linted.folder)}: {count:,} more of {rule}" for rule, count in diagnosis.left_out.items()

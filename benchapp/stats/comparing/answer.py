@@ -12,7 +12,7 @@ from math import isclose
 import numpy as np
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
+from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import (
     NO_VERDICT_YET,
@@ -26,7 +26,7 @@ from benchapp.stats.comparing.effects import (
 )
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.comparing.hypotheses import correct_hypotheses, find_declared, judge_difference
-from benchapp.stats.inference.difference import Claim, Difference, InterimEvidence, correct_together
+from benchapp.stats.inference.difference import Claim, Difference, correct_together
 from benchapp.stats.inference.model import ClaimTest
 from benchapp.stats.inference.pooling import PooledEffect, pool_models
 from benchapp.stats.inference.sides import Paired, pair
@@ -133,24 +133,33 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
     return [AcrossModels(condition, each) for condition in known if (each := pooled[condition])]
 
 
-@dataclass(frozen=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline."""
-
-    group: Group
-    baseline: Group
-    metric: TrialMetric
-    cell: MetricCell
-    difference: Difference
-    questions: OpenQuestions  # of all groups judged in this metric
-    is_primary: bool = True  # may the metric earn a verdict?
-    interim: InterimEvidence | None = None  # evidence before the end
-    is_declared: bool | None = None  # before the run; None where the experiment declares nothing
+    """One group in one metric, against its baseline. `questions`: of all groups judged in this metric. `is_primary`:
+    may the metric earn a verdict? `interim`: evidence before the end. `is_declared`: before the run; None where the
+    experiment declares nothing."""
 
     json_shape = JsonShape(
         "label=group.label metric=metric.key delta=difference.delta p_holm=difference.p claim=difference.claim",
         "effect more=route.more? more_of=route.units? *interim *declaration",
     )
+
+    def __init__(
+        self,
+        comparison: GroupComparison,
+        metric: TrialMetric,
+        group: Group,
+        baseline: Group,
+        difference: Difference,
+        questions: OpenQuestions,
+    ) -> None:
+        self.group, self.baseline, self.metric = group, baseline, metric
+        self.difference, self.questions = difference, questions
+        self.cell = comparison.cell(group, metric)
+        self.interim = comparison.evidence(group, baseline, metric, difference.comparisons)
+        is_declared = find_declared(comparison, group, baseline, metric) is not None
+        can_be_declared = group.first.experiment_id in correct_hypotheses(comparison) and not group.side
+        self.is_declared = is_declared if can_be_declared else None
+        self.is_primary = is_declared or metric.key == comparison.primary_metric.key
 
     @cached_property
     def effect(self) -> Effect:
@@ -210,24 +219,7 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
         if (difference := judge_difference(comparison, group, metric)) is not None
     ]
     questions = OpenQuestions(comparison, metric, [(group, baseline) for group, baseline, _ in found])
-    declaring, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
-    judged = []
-    for group, baseline, difference in found:
-        is_declared = find_declared(comparison, group, baseline, metric) is not None
-        can_be_declared = group.first.experiment_id in declaring and not group.side
-        each = JudgedGroup(
-            group=group,
-            baseline=baseline,
-            metric=metric,
-            cell=comparison.cell(group, metric),
-            difference=difference,
-            questions=questions,
-            is_primary=is_primary or is_declared,
-            interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-            is_declared=is_declared if can_be_declared else None,
-        )
-        judged.append(each)
-    return judged
+    return [JudgedGroup(comparison, metric, *each, questions) for each in found]
 
 
 def can_have_verdict(comparison: GroupComparison, metric: TrialMetric) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from itertools import compress
 from statistics import fmean
@@ -37,7 +37,7 @@ from benchapp.stats.judged import ChosenJudge, choose_judge, read_retests, with_
 from benchapp.stats.learning.computed_runs import forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
-from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
@@ -58,7 +58,6 @@ FINGERPRINTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class MetricCell(Shaped):
     """One metric of one group. `rate` adds the replicates' counts up; `value` is the mean of the replicates' means.
 
@@ -66,11 +65,22 @@ class MetricCell(Shaped):
     Student's over these, from six on. Several replicates have differences instead.
     """
 
-    metric: TrialMetric
-    rate: Rate
-    value: float | None
-    replicates: tuple[float | None, ...]
-    interval: tuple[float, float] | None = None
+    json_shape = JsonShape(
+        "value",
+        ("passed", lambda cell: cell.rate.passed if cell.metric.is_share else None),
+        "scored=rate.scored planned=rate.planned",
+        ("low", lambda cell: cell.interval and cell.interval[0]),
+        ("high", lambda cell: cell.interval and cell.interval[1]),
+        "replicates",
+    )
+
+    def __init__(self, metric: TrialMetric, outcomes: Sequence[Outcomes]) -> None:
+        self.metric = metric
+        rates, self.replicates = zip(*map(metric.measure, outcomes), strict=True)
+        self.rate = sum(rates, Rate())
+        known = [mean for mean in self.replicates if mean is not None]
+        self.value = fmean(known) if known else None
+        self.interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
 
     @property
     def spread(self) -> tuple[float, float] | None:
@@ -81,15 +91,6 @@ class MetricCell(Shaped):
         if found is None:
             return None
         return (max(0.0, found.low), min(1.0, found.high)) if self.metric.is_share else (found.low, found.high)
-
-    json_shape = JsonShape(
-        "value",
-        ("passed", lambda cell: cell.rate.passed if cell.metric.is_share else None),
-        "scored=rate.scored planned=rate.planned",
-        ("low", lambda cell: cell.interval and cell.interval[0]),
-        ("high", lambda cell: cell.interval and cell.interval[1]),
-        "replicates",
-    )
 
 
 def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Concatenate[GroupComparison, P], V]:
@@ -239,11 +240,7 @@ class GroupComparison:
 
     @_kept
     def cell(self, group: Group, metric: TrialMetric) -> MetricCell:
-        outcomes = self.of_group(group)
-        rates, means = zip(*map(metric.measure, outcomes), strict=True)
-        known = [mean for mean in means if mean is not None]
-        interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
-        return MetricCell(metric, sum(rates, Rate()), fmean(known) if known else None, means, interval)
+        return MetricCell(metric, self.of_group(group))
 
     def family_difference(self, group: Group, metric: TrialMetric) -> Difference | None:
         """Return the difference to the baseline over the tasks scored on both sides, judged together with its family,
@@ -431,7 +428,7 @@ class GroupComparison:
 
     @_Shared
     def setups(self) -> Comparability:
-        return compare_setups(self.runs)
+        return Comparability(self.runs)
 
     @property
     def scripted(self) -> bool:

@@ -96,13 +96,16 @@ class Corrected:
         """Correct for everything declared, also for missing differences and those with nothing to compare."""
         planned = len(declared) + missing
         differences = correct_together([comparison.between(*each) for each in declared], planned)
-        found = []
-        for (group, other, metric), difference in zip(declared, differences, strict=True):
-            waiting = comparison.count_waiting(group, other)
-            interim = comparison.evidence(group, other, metric, planned)
-            found.append(Hypothesis(group, other, metric, difference, waiting, interim))
-        places = {_place(each.group, each.baseline, each.metric): each for each in found}
-        return cls(tuple(found), missing, places)
+        found = {
+            _place(*each): Hypothesis(
+                *each,
+                difference,
+                waiting=comparison.count_waiting(*each[:2]),
+                interim=comparison.evidence(*each, planned),
+            )
+            for each, difference in zip(declared, differences, strict=True)
+        }
+        return cls(tuple(found.values()), missing, found)
 
     @property
     def futile(self) -> str:

@@ -90,23 +90,24 @@ class EpisodeRounds:
         return sorted(number for number in rounds.values() if not any(each.is_over for each in self.frozen_at(number)))
 
 
-@dataclass(frozen=True, slots=True)
 class RoundMean:
     """A metric after this many rounds, in its unit. `means`: of the replicates. `scored` trials over `tasks` tasks;
     `passed`: of shares. `ended`: episodes, of all replicates, whose learning had ended in an earlier round."""
 
-    number: int
-    means: tuple[float, ...]
-    around: tuple[float, float] | None
-    passed: int | None
-    scored: int
-    tasks: int
-    episodes: int = 0
-    ended: int = 0
-
-    @property
-    def value(self) -> float:
-        return fmean(self.means)
+    def __init__(
+        self, number: int, replicates: Sequence[TaskMeans], metric: TrialMetric, episodes: int = 0, ended: int = 0
+    ) -> None:
+        self.number, self.episodes, self.ended = number, episodes, ended
+        self.means = [
+            float(each.value @ weights_of(each.task, each.family, by_family=metric.macro)) for each in replicates
+        ]
+        self.value = fmean(self.means)
+        self.around = _find_interval(self.means, replicates[0], metric)
+        counts = [np.asarray(each.samples) for each in replicates]
+        passed = sum(float(each.value @ n) for each, n in zip(replicates, counts, strict=True))
+        self.passed = round(passed) if metric.is_share else None
+        self.scored = sum(int(n.sum()) for n in counts)
+        self.tasks = len(reduce(np.union1d, [each.task for each in replicates]))
 
 
 Change = tuple[int, int, datetime]  # episode, library after it, when
@@ -265,13 +266,14 @@ def follow_rounds(
     if not len(tasks):
         return []
     before = [means.take(np.isin(means.task, tasks)) for means in (metric.task_means(each) for each in start)]
-    found = [_summarise(0, [each for each in before if len(each.task)], metric)]
+    without = [each for each in before if len(each.task)]
+    found = [RoundMean(0, without, metric)] if without else []
     every = [each for episodes in replicates for each in episodes]
     for number, step in enumerate(steps, start=1):
         ended = sum(len(each.libraries) < number for each in every)
         kept = [means.take(np.isin(means.task, tasks)) for means in step]
-        found.append(_summarise(number, kept, metric, len(every), ended))
-    return [each for each in found if each is not None]
+        found.append(RoundMean(number, kept, metric, len(every), ended))
+    return found
 
 
 def _measure(episodes: Sequence[EpisodeRounds], number: int, metric: TrialMetric) -> TaskMeans | None:
@@ -297,20 +299,6 @@ def _pool(parts: Sequence[TaskMeans]) -> TaskMeans:
     counts = np.bincount(place, weights=samples, minlength=len(tasks))
     sums = np.bincount(place, weights=value * samples, minlength=len(tasks))
     return TaskMeans(tasks, cluster[first], family[first], sums / counts, counts)
-
-
-def _summarise(
-    number: int, replicates: Sequence[TaskMeans], metric: TrialMetric, episodes: int = 0, ended: int = 0
-) -> RoundMean | None:
-    if not replicates:
-        return None
-    means = tuple(float(each.value @ weights_of(each.task, each.family, by_family=metric.macro)) for each in replicates)
-    counts = [np.asarray(each.samples) for each in replicates]
-    passed = sum(float(each.value @ n) for each, n in zip(replicates, counts, strict=True))
-    tasks = len(reduce(np.union1d, [each.task for each in replicates]))
-    around, scored = _find_interval(means, replicates[0], metric), sum(int(n.sum()) for n in counts)
-    count = round(passed) if metric.is_share else None
-    return RoundMean(number, means, around, count, scored, tasks, episodes, ended)
 
 
 def _find_interval(means: Sequence[float], single: TaskMeans, metric: TrialMetric) -> tuple[float, float] | None:

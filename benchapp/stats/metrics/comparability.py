@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchapp.models import Run
-from benchapp.record.json_shape import Shaped
 from runner.base.digests import canonical_json
 from runner.prompts.roles import ROLES
 
@@ -25,26 +23,27 @@ VERSIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsCompared(Shaped):
-    """Protocols that are settings of one benchmark."""
-
-    settings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Comparability:
-    """`differs`: names of setup entries that are not equal everywhere. `unknown`: runs without a recorded setup.
-    `settings`: the protocols, if settings of one benchmark are compared."""
+    """`differs`: names of setup entries that are not equal everywhere, beyond the compared axes; unknown is never
+    equal. `unknown`: runs without a recorded setup. `settings`: the protocols, if settings of one benchmark are
+    compared."""
 
-    differs: tuple[str, ...]
-    unknown: int
-    runs: int
-    settings: tuple[str, ...] = ()
+    def __init__(self, runs: Sequence[Run]) -> None:
+        setups = [dict(_leaves(run.setup)) for run in runs if run.setup_digest and run.setup]
+        names = sorted({name for setup in setups for name in setup} - AXES)
+        protocols = {str(setup.get("protocol")) for setup in setups}
+        is_of_one_benchmark = len(protocols) > 1 and protocols <= set(SETTINGS)
+        self.settings = tuple(each for each in SETTINGS if each in protocols) if is_of_one_benchmark else ()
+        self.differs = tuple(
+            name for name in names if _differs(name, setups) and not (self.settings and name == "protocol")
+        )
+        self.runs = len(runs)
+        self.unknown = self.runs - len(setups)
+        self.is_comparable = not self.differs and not self.unknown
 
     @property
-    def compared(self) -> SettingsCompared | None:
-        return SettingsCompared(self.settings) if self.settings else None
+    def compared(self) -> dict[str, tuple[str, ...]] | None:
+        return {"settings": self.settings} if self.settings else None
 
     @property
     def setting_names(self) -> list[str]:
@@ -54,22 +53,6 @@ class Comparability:
     def parts(self) -> list[str]:
         """The parts of a setup where something differs: author, sandbox."""
         return list(dict.fromkeys(name.partition(".")[0] for name in self.differs))
-
-    @property
-    def is_comparable(self) -> bool:
-        return not self.differs and not self.unknown
-
-
-def compare_setups(runs: Iterable[Run]) -> Comparability:
-    """Name the differences between the setups of these runs beyond the compared axes. Unknown is never equal."""
-    found = list(runs)
-    setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
-    names = sorted({name for setup in setups for name in setup} - AXES)
-    protocols = {str(setup.get("protocol")) for setup in setups}
-    is_of_one_benchmark = len(protocols) > 1 and protocols <= set(SETTINGS)
-    settings = tuple(each for each in SETTINGS if each in protocols) if is_of_one_benchmark else ()
-    differs = [name for name in names if _differs(name, setups) and not (settings and name == "protocol")]
-    return Comparability(tuple(differs), len(found) - len(setups), len(found), settings)
 
 
 def _differs(name: str, setups: list[dict[str, object]]) -> bool:

@@ -23,7 +23,7 @@ from math import comb
 
 import numpy as np
 
-from benchapp.stats.inference.interval import MIN_CLUSTERS, Floats, Interval, Ints, by_cluster, by_task, share_interval
+from benchapp.stats.inference.interval import MIN_CLUSTERS, Floats, Ints, by_cluster, by_task, share_interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.metrics.metric import TrialMetric
@@ -125,18 +125,20 @@ def _mean(k: int, points: Sequence[PassPoint]) -> PassPoint:
 PAPER = "SkillGenBench, section 4.1 (pass@3) and Table 2"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Tries:
     """One run's tries by the keys of its tasks; all columns [n]. planned, scored and passed count samples. corpus: the
     key of the task's environment, -1 where there is none."""
 
-    task: Ints
-    cluster: Ints
-    family: Ints
-    corpus: Ints
-    planned: Ints
-    scored: Ints
-    passed: Ints
+    def __init__(self, outcomes: Outcomes) -> None:
+        """Count the given trials: choose phases and leave tainted episodes out before."""
+        self.task, first, place = np.unique(outcomes.task, return_index=True, return_inverse=True)
+        n = len(self.task)
+        scored, passed = ~np.isnan(outcomes.success), outcomes.success == 1
+        self.cluster, self.family = outcomes.cluster[first], outcomes.family[first]
+        self.corpus = outcomes.environment[first]
+        self.planned = np.bincount(place, minlength=n)
+        self.scored = np.bincount(place[scored], minlength=n)
+        self.passed = np.bincount(place[passed], minlength=n)
 
     @property
     def complete(self) -> Mask:
@@ -156,28 +158,12 @@ class Tries:
         return TaskMeans(self.task[kept], cluster[kept], self.family[kept], solved, samples, missing)
 
 
-def tries_of(outcomes: Outcomes) -> Tries:
-    """Count the given trials: choose phases and leave tainted episodes out before."""
-    task, first, place = np.unique(outcomes.task, return_index=True, return_inverse=True)
-    n = len(task)
-    scored, passed = ~np.isnan(outcomes.success), outcomes.success == 1
-    return Tries(
-        task,
-        outcomes.cluster[first],
-        outcomes.family[first],
-        outcomes.environment[first],
-        np.bincount(place, minlength=n),
-        np.bincount(place[scored], minlength=n),
-        np.bincount(place[passed], minlength=n),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class SolvedMetric(TrialMetric):
     """A share of tasks, not of trials: `rate` counts tasks, with all as `planned` and the complete ones as `scored`."""
 
     def tries(self, outcomes: Outcomes) -> Tries:
-        return tries_of(self.select_covered(outcomes))
+        return Tries(self.select_covered(outcomes))
 
     def measure(self, outcomes: Outcomes) -> tuple[Rate, float | None]:
         tries = self.tries(outcomes)
@@ -195,7 +181,7 @@ class SolvedMetric(TrialMetric):
         return False  # its unit is the task, for any number of samples
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
-        tries = tries_of(self.select_covered(outcomes, phases))
+        tries = Tries(self.select_covered(outcomes, phases))
         return tries.means(tries.cluster)
 
     def corpus_means(self, outcomes: Outcomes) -> TaskMeans:
@@ -229,7 +215,6 @@ def name_of(samples: tuple[int, int]) -> str:
     return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
 
 
-@dataclass(frozen=True, slots=True)
 class DrawnMean:
     """A mean over tasks, or a difference of two, with resampled tasks. Shares, -1..1 for a difference.
 
@@ -237,25 +222,29 @@ class DrawnMean:
     corpora drawn whole. notes: why an interval is missing, or should not be trusted.
     """
 
-    value: float
-    tasks: int
-    left_out: int
-    corpora: int
-    by_task: Interval | None
-    by_corpus: Interval | None
-    notes: tuple[str, ...]
-
-    @property
-    def is_trusted(self) -> bool:
-        """Are the corpora enough for the interval over them?"""
-        return self.corpora >= MIN_CLUSTERS
+    def __init__(self, paired: Paired, values: Floats, planned: int) -> None:
+        """values: one per task of the pair, [n]."""
+        self.value = float(values.mean())
+        self.tasks = len(values)
+        self.left_out = planned - self.tasks
+        self.corpora = paired.clusters
+        self.is_trusted = self.corpora >= MIN_CLUSTERS  # the corpora are enough for the interval over them
+        self.by_task, self.by_corpus = by_task(values), by_cluster(values, paired.cluster)
+        self.notes = []
+        if self.by_task is None:
+            self.notes.append("every task shows the same, so drawing tasks again shows nothing else")
+        elif self.by_corpus is None:
+            self.notes.append("one corpus" if self.corpora == 1 else "every corpus shows the same")
+        if self.by_corpus is not None and not self.is_trusted:
+            few = f"{self.corpora} corpora are fewer than {MIN_CLUSTERS}"
+            self.notes.append(f"{few}: the interval over corpora is too narrow, not to be trusted")
 
 
 def draw_mean(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> DrawnMean | None:
     """Return pass@k of the replicates of one group. None where no task is complete in all of them."""
     means = [metric.corpus_means(outcomes) for outcomes in runs]
     paired = pair(means, means[:1])  # against itself: only to align the replicates
-    return _draw(paired, paired.own.mean(axis=0), _count_planned(runs, metric)) if paired else None
+    return DrawnMean(paired, paired.own.mean(axis=0), _count_planned(runs, metric)) if paired else None
 
 
 def draw_difference(
@@ -264,23 +253,8 @@ def draw_difference(
     """Return own minus other, paired by task. None where no task is complete on both sides."""
     sides = [[metric.corpus_means(outcomes) for outcomes in side] for side in (own, other)]
     paired = pair(*sides)
-    return _draw(paired, paired.delta, _count_planned([*own, *other], metric)) if paired else None
+    return DrawnMean(paired, paired.delta, _count_planned([*own, *other], metric)) if paired else None
 
 
 def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
     return len(np.unique(np.concatenate([outcomes.task[metric.mask(outcomes)] for outcomes in runs])))
-
-
-def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:
-    """Draw intervals. values: one per task of the pair, [n]."""
-    corpora, notes = paired.clusters, []
-    tasks, whole = by_task(values), by_cluster(values, paired.cluster)
-    if tasks is None:
-        notes.append("every task shows the same, so drawing tasks again shows nothing else")
-    elif whole is None:
-        notes.append("one corpus" if corpora == 1 else "every corpus shows the same")
-    if whole is not None and corpora < MIN_CLUSTERS:
-        few = f"{corpora} corpora are fewer than {MIN_CLUSTERS}"
-        notes.append(f"{few}: the interval over corpora is too narrow, not to be trusted")
-    n = len(values)
-    return DrawnMean(float(values.mean()), n, planned - n, corpora, tasks, whole, tuple(notes))

@@ -15,7 +15,7 @@ from benchapp.models import Run, SearchDocument, Trial, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.visible import one_line, visible
 from benchapp.search.hit_marks import Excerpt, Shown, show
-from benchapp.search.indexing import IndexProgress, progress
+from benchapp.search.indexing import IndexProgress
 from benchapp.search.query import FIELDS, MAX_QUERY, Filter, SearchQuery, Value, parse, render_filter, without
 from benchapp.search.search_hits import FACETS, Found, HitPlace, documents_for, find, has_hits, read_hits
 from benchapp.stats.comparing.condition_names import name_condition
@@ -58,7 +58,7 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     query = parse(request.GET.get("q", ""))
     text = query.text
     after = HitPlace.read(request.GET.get("after", ""))
-    found, known = find(query, reader, after), progress()
+    found, known = find(query, reader, after), IndexProgress()
     page = paginate(request, found.numbers, per_page=PER_PAGE)
     shown = [SearchHit(document, show(sections, query)) for document, sections in read_hits(list(page))]
     same: dict[object, list[SearchHit]] = {}  # hits of the page that show the same text

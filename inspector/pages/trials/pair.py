@@ -20,7 +20,7 @@ from benchapp.models import Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from inspector.reader.cards import CardText, StepCard, draw_cards
 from inspector.reader.reading import (
     build_skill_usages,
@@ -133,7 +133,7 @@ class TrialPair:
         self.parting_unit = next((unit for unit in self.units if unit.is_parting), None)
         row = None if self.parting.first is None else self.alignment.rows[self.parting.first]
         self.parting_row = (row.left, row.right) if row else (None, None)
-        self.setups = compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values())
+        self.setups = Comparability(list({run.pk: run for run in (left.episode.run, right.episode.run)}.values()))
 
     def unit_at(self, row: int) -> PairUnit | None:
         """Return the unit that an address points at by a row's number."""

@@ -43,7 +43,7 @@ from runner.models.litellm.litellm_errors import (
     retry_after,
 )
 from runner.models.litellm.litellm_package import find_missing_module, load_litellm
-from runner.models.litellm.litellm_request import Sending, prepare, target_of
+from runner.models.litellm.litellm_request import LiteLLMTarget, Sending, prepare
 from runner.models.preset import Preset, has_address
 from runner.models.wire.call_slots import (
     Endpoint,
@@ -277,7 +277,7 @@ class LiteLLM:
         finds."""
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
-        sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
+        sending = prepare(LiteLLMTarget(litellm, self.model, address), request, options, self._refused)
         key = self.read_key() if self.key_variable else "none" if self._has_own_address else None
         access = {"api_key": key, "api_base": self._address()}
         sending.arguments.update({name: value for name, value in access.items() if value is not None})

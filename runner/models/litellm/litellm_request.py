@@ -115,19 +115,19 @@ BRIDGED_PROVIDERS = frozenset({"openai", "azure", "azure_ai"})
 CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "vertex_ai", "azure_ai", "openrouter"})
 
 
-@dataclass(frozen=True, slots=True)
 class LiteLLMTarget:
-    """The target of a request, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
+    """The target of a request, in litellm's terms. `full_name`: "anthropic/claude-opus-4-6"; `model` without its
+    provider: "claude-opus-4-6". `address`: if it is not the provider's."""
 
-    litellm: ModuleType
-    full_name: str  # "anthropic/claude-opus-4-6"
-    provider: str
-    model: str
-    address: str | None = None  # if it is not the provider's
-
-    @property
-    def is_claude(self) -> bool:
-        return self.provider == "anthropic" or (self.provider in CLAUDE_PROVIDERS and "claude" in self.model.lower())
+    def __init__(self, litellm: ModuleType, full_name: str, address: str | None) -> None:
+        """For a provider unknown to litellm, the call itself raises its error."""
+        self.litellm, self.full_name, self.address = litellm, full_name, address
+        try:
+            self.model, self.provider, *_ = litellm.get_llm_provider(full_name)
+        except Exception:  # of litellm's own kinds
+            self.provider, _, self.model = full_name.partition("/")
+        of_claude = self.provider in CLAUDE_PROVIDERS and "claude" in self.model.lower()
+        self.is_claude = self.provider == "anthropic" or of_claude
 
 
 @dataclass(slots=True)
@@ -147,15 +147,6 @@ class Parameters:
     def list_open(self) -> list[str]:
         """List the runner's parameters that may still be left out, except its limit on output tokens."""
         return [name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()]
-
-
-def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteLLMTarget:
-    """Resolve the target. For a provider unknown to litellm, the call itself raises its error."""
-    try:
-        model, provider, *_ = litellm.get_llm_provider(full_name)
-    except Exception:  # of litellm's own kinds
-        provider, _, model = full_name.partition("/")
-    return LiteLLMTarget(litellm, full_name, provider, model, address)
 
 
 def choose_parameters(

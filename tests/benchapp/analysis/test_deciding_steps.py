@@ -8,7 +8,6 @@ from benchapp.analysis.deciding.deciding_steps import (
     DecidingStep,
     Rule,
     StepIndex,
-    build_step_index,
     choose_chief,
     find_deciding_steps,
 )
@@ -32,9 +31,7 @@ def shell(number: int, command: str, printed: str = "", **more: object) -> Step:
 
 def walk(*steps: tuple[str, str]) -> StepIndex:
     told = [Step(1, Source.USER, "Average the waits; 202.05 is not among them.")]
-    return build_step_index(
-        [*told, *(shell(number, command, printed) for number, (command, printed) in enumerate(steps, 2))]
-    )
+    return StepIndex([*told, *(shell(number, command, printed) for number, (command, printed) in enumerate(steps, 2))])
 
 
 def decide(name: str, message: str, index: StepIndex, **more: bool) -> list[tuple[int, str]]:
@@ -114,10 +111,10 @@ def test_the_last_write_of_a_named_file_or_of_its_program(name: str, said: str) 
 
 def test_else_the_work_was_handed_in() -> None:
     steps = [shell(1, "ls", "a"), Step(2, Source.AGENT, tool_calls=(ToolCall("c", "submit", {}),))]
-    index = build_step_index([*steps, Step(3, Source.AGENT, "bye")])
+    index = StepIndex([*steps, Step(3, Source.AGENT, "bye")])
     assert decide("it is right", "", index) == [(2, "no step matches; handed in here")]
     assert decide("it is right", "", index, failed=False) == []
-    assert decide("it is right", "", build_step_index([])) == []
+    assert decide("it is right", "", StepIndex([])) == []
     assert choose_chief(find_deciding_steps(read_named_values("it is right", ""), index)) is None
 
 
@@ -188,6 +185,6 @@ def test_a_step_is_named_by_what_it_does(step: Step, kind: StepKind, label: str)
 @every("<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2.")
 def test_hostile_texts_take_no_time(text: str) -> None:
     started = time.process_time()
-    index = build_step_index([shell(1, text * 30_000, text * 30_000)])
+    index = StepIndex([shell(1, text * 30_000, text * 30_000)])
     find_deciding_steps(read_named_values(text * 100, text * 3_000), index)
     assert time.process_time() - started < 2

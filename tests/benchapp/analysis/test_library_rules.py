@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchapp.analysis.diagnoses.diagnosis import MAX_OF_RULE, RULES, Diagnosis, diagnose
+from benchapp.analysis.diagnoses.diagnosis import MAX_OF_RULE, RULES, Diagnosis
 from benchapp.analysis.diagnoses.library_shelf import Sighting, Sources, Spoken
 from runner.base.constants import Constant
 from runner.base.types import File
@@ -29,7 +29,7 @@ A CSV file. Columns are named in the header.
 
 def read(files: dict[str, str | bytes], sources: Sources | None = None) -> Diagnosis:
     made = {path: File(text if isinstance(text, bytes) else text.encode()) for path, text in files.items()}
-    return diagnose(made, sources or Sources())
+    return Diagnosis(made, sources or Sources())
 
 
 def skill(body: str, name: str = "tidy-tables") -> dict[str, str]:
@@ -41,7 +41,7 @@ def hits(files: dict[str, str | bytes], rule: str, sources: Sources | None = Non
 
 
 def test_a_good_skill_gives_nothing_to_say():
-    assert read(skill("")).found == ()
+    assert read(skill("")).found == []
 
 
 @every(
@@ -69,7 +69,7 @@ def test_a_cue_is_found_in_its_line(rule, body, quote):
     "Check the tests of the project.\n",
 )
 def test_what_is_right_is_left_alone(body):
-    assert read(skill(body)).found == ()
+    assert read(skill(body)).found == []
 
 
 def test_python_that_does_not_parse_is_told_with_its_line():
@@ -170,7 +170,7 @@ def test_a_file_that_the_import_left_out_is_not_missing():
     files = skill("Run scripts/fix_dates.py.\n")
     assert [one.rule.id for one in read(files).found] == ["citation-dangling"]
     known = read(files, Sources(omitted=frozenset({"tidy-tables/scripts/fix_dates.py"})))
-    assert known.found == ()
+    assert known.found == []
     assert known.skills[0]["pattern"] == "B"
 
 

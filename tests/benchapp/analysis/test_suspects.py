@@ -85,7 +85,7 @@ def test_a_line_is_accused_where_others_did_better_without_it(
     readers: tuple[int, int], without: tuple[int, int], is_apart: bool
 ) -> None:
     own, other = (Ended(own=rate(*each), no_skill=rate(14, 28)) for each in (readers, without))
-    assert SuspectLines((), (), 1, own, other).is_apart is is_apart
+    assert SuspectLines({}, own, other).is_apart is is_apart
 
 
 @pytest.mark.django_db

@@ -20,7 +20,7 @@ from benchapp.experiments.preparation import prepare, schedule
 from benchapp.experiments.work import advance
 from benchapp.management.commands import run_experiment
 from benchapp.models import Episode, Experiment, Run, Trial
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from demo.scripted import Scripted
 from runner.agents import harbor_agents
 from runner.base.errors import SetupError
@@ -123,7 +123,7 @@ def test_the_chosen_notice_is_kept_with_the_experiment_and_makes_runs_incomparab
     assert [each.spec["notice"] for each in (first, second)] == ["none", "ours"]
     runs = [*first.runs.all(), *second.runs.all()]
     assert {run.notice for run in runs} == {"none", "ours"}
-    assert compare_setups(runs).differs == ("notice",)
+    assert Comparability(runs).differs == ("notice",)
     assert problems_of(notice="loud")["notice"] == "expected 'none', 'released' or 'ours' (found 'loud')"
 
 

@@ -19,7 +19,7 @@ from benchapp.models import Decision, Episode, Run
 from benchapp.stats.comparing.author_budgets import budget_of
 from benchapp.stats.comparing.condition_names import KNOWN, name_condition
 from benchapp.stats.comparing.groups import Groups
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from runner.base.errors import SetupError
 from tests.runner.prompts.small_papers import layout_named, small_paper, write_papers
 from tests.runner.prompts.test_prompt_pack import write_pack
@@ -135,10 +135,10 @@ def test_runs_of_both_are_groups_with_plain_names_and_one_seed(papers: Path) -> 
     assert {group.label for group in groups.all} == {"no-skill", "selfgen-revision", "selfgen-revision~paper"}
     assert name_condition("selfgen-revision~paper").title == "Self-written, fixed on failure, the paper's prompts"
     assert name_condition("selfgen-revision~paper").colour == KNOWN["selfgen-revision"].colour
-    assert compare_setups(runs).is_comparable
+    assert Comparability(runs).is_comparable
     theirs = next(run for run in runs if "~" in run.condition)
     theirs.setup["prompts"]["author"]["digest"] = "another"
-    assert compare_setups([*runs, Run.objects.get(pk=theirs.pk), theirs]).differs == ("prompts.author.digest",)
+    assert Comparability([*runs, Run.objects.get(pk=theirs.pk), theirs]).differs == ("prompts.author.digest",)
 
 
 def test_a_number_and_prompts_stand_beside_each_other_in_a_name() -> None:

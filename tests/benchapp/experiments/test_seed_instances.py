@@ -19,7 +19,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from runner.base.types import Task
 from runner.suites import load_suite
 from runner.suites.tasks.task_files import read_test_files
@@ -141,4 +141,4 @@ def test_a_difference_is_over_the_instances_that_count_on_both_sides(done: Exper
     assert {key: found and found.tasks for key, found in both.items()} == {
         "accuracy": 3, "accuracy-seed": 1, "accuracy-held-out": 1,
     }  # fmt: skip
-    assert compare_setups(list(done.runs.select_related("experiment"))).is_comparable
+    assert Comparability(list(done.runs.select_related("experiment"))).is_comparable

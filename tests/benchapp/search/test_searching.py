@@ -27,7 +27,7 @@ from benchapp.models import (
 )
 from benchapp.search import indexing, search_index
 from benchapp.search.hit_marks import marks, show
-from benchapp.search.indexing import has_waiting, index_anew, index_waiting, progress
+from benchapp.search.indexing import IndexProgress, has_waiting, index_anew, index_waiting
 from benchapp.search.query import parse, quote
 from benchapp.search.search_hits import HitPlace, find, glob_pattern, match_of, read_hits
 from benchapp.search.tokens import stream
@@ -286,12 +286,12 @@ def test_the_index_finds_what_reading_every_text_finds() -> None:
 
 def test_it_indexes_everything_once_and_says_how_much() -> None:
     make_search_world(indexed=False)
-    before = progress()
+    before = IndexProgress()
     assert before.indexed == 0
     assert before.total == 6  # two verdicts, two trajectories, a decision, a note
     assert has_waiting()
     assert index_waiting() == before.total
-    after = progress()
+    after = IndexProgress()
     assert (after.indexed, after.is_complete, after.unread) == (before.total, True, 0)
     assert not has_waiting()
     documents = SearchDocument.objects.count()
@@ -305,7 +305,7 @@ def test_it_stops_in_time_and_goes_on_later() -> None:
         slices += 1
         assert slices < 50
     assert slices > 2
-    assert progress().is_complete
+    assert IndexProgress().is_complete
     assert kinds("zebra") == ["check", "decision", "note"]
 
 
@@ -327,7 +327,7 @@ def test_two_at_once_index_nothing_twice() -> None:
 
     with patch.object(indexing, "_store", late):
         index_waiting()
-    assert SearchSource.objects.count() == progress().total
+    assert SearchSource.objects.count() == IndexProgress().total
     assert kinds("zebra") == ["check", "decision", "note"]
 
 
@@ -335,7 +335,7 @@ def test_making_it_anew_gives_the_same() -> None:
     make_search_world()
     for _ in range(2):
         index_anew()
-        assert progress().indexed == 0
+        assert IndexProgress().indexed == 0
         assert kinds("zebra") == []
         index_waiting()
     assert kinds("zebra") == ["check", "decision", "note"]
@@ -349,8 +349,8 @@ def test_what_cannot_be_read_stops_nothing_and_is_told() -> None:
         blob_id=Chunk.objects.exclude(trajectory=trajectory).get().outline_id
     )
     index_waiting()
-    assert progress().unread == 1
-    assert progress().is_complete
+    assert IndexProgress().unread == 1
+    assert IndexProgress().is_complete
     assert kinds("zebra") == ["check", "decision", "note"]
 
 
@@ -363,7 +363,7 @@ def test_a_replaced_library_of_an_import_is_found_as_it_is_now() -> None:
         index_waiting()
         assert not has_waiting()
     assert (kinds("wolf"), kinds("bear")) == ([], ["file"])
-    assert progress().indexed == progress().total == 1
+    assert IndexProgress().indexed == IndexProgress().total == 1
 
 
 def test_what_an_edit_changes_is_found_by_its_new_values() -> None:
@@ -417,7 +417,7 @@ def test_only_so_much_is_in_memory_or_indexed_of_an_endless_step() -> None:
     attempt = make_trial().counting_attempt()
     record_steps(attempt, [step(1, "begin", "cat", "word " * 400_000 + "last")])
     index_waiting()
-    assert progress().cut == 1
+    assert IndexProgress().cut == 1
     assert kinds("begin") == ["step"]
     assert SearchDocument.objects.filter(kind="step").count() < 60
 

@@ -5,7 +5,7 @@ import pytest
 from benchapp.models import Attempt, Run, Trial
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.catalogue import rates_of
-from benchapp.stats.metrics.comparability import compare_setups
+from benchapp.stats.metrics.comparability import Comparability
 from benchapp.stats.metrics.no_skill_sibling import compare_with_no_skill, outcomes_of, read_outcomes, sibling_of
 from benchapp.stats.metrics.spending import spent_by
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -81,7 +81,7 @@ def test_it_holds_replay_against_the_first_try_where_the_baseline_replays_nothin
 def test_it_names_what_differs_between_setups() -> None:
     experiment = make_experiment()
     runs = [make_run(experiment, setup={"suite": "a", "limits": {"turns": turns}}) for turns in (20, 30)]
-    found = compare_setups(runs)
+    found = Comparability(runs)
     assert found.differs == ("limits.turns",)
     assert found.parts == ["limits"]
     assert not found.is_comparable
@@ -94,8 +94,8 @@ def test_it_compares_across_agents_and_models_but_not_across_feedback() -> None:
         agent = {"name": "shell", "version": "1", "model": model}
         return make_run(experiment, setup={"agent": agent, "author": {"model": model, "feedback": feedback}})
 
-    assert compare_setups([run("a", "process"), run("b", "process")]).is_comparable
-    assert compare_setups([run("a", "process"), run("b", "none")]).differs == ("author.feedback",)
+    assert Comparability([run("a", "process"), run("b", "process")]).is_comparable
+    assert Comparability([run("a", "process"), run("b", "none")]).differs == ("author.feedback",)
 
 
 def test_one_model_in_two_versions_is_not_comparable_but_two_models_are() -> None:
@@ -104,15 +104,15 @@ def test_one_model_in_two_versions_is_not_comparable_but_two_models_are() -> Non
     def run(model: str, version: str) -> Run:
         return make_run(experiment, setup={"agent": {"model": model, "model_version": version}})
 
-    assert compare_setups([run("a", "1"), run("b", "2")]).is_comparable
-    assert compare_setups([run("a", "1"), run("a", "1")]).is_comparable
-    assert compare_setups([run("a", "1"), run("a", "2"), run("b", "2")]).differs == ("agent.model_version",)
+    assert Comparability([run("a", "1"), run("b", "2")]).is_comparable
+    assert Comparability([run("a", "1"), run("a", "1")]).is_comparable
+    assert Comparability([run("a", "1"), run("a", "2"), run("b", "2")]).differs == ("agent.model_version",)
 
 
 def test_it_never_calls_an_unknown_setup_equal() -> None:
     experiment = make_experiment()
     runs = [make_run(experiment, setup={}, setup_digest="") for _ in range(2)]
-    found = compare_setups(runs)
+    found = Comparability(runs)
     assert (found.differs, found.unknown) == ((), 2)
     assert not found.is_comparable
 
@@ -124,9 +124,9 @@ def test_two_settings_of_one_benchmark_are_compared_and_two_protocols_are_not() 
         return make_run(experiment, setup={"protocol": protocol, "limits": {"turns": turns}})
 
     conditioned, agnostic = run("skillgenbench"), run("skillgenbench-agnostic")
-    found = compare_setups([agnostic, conditioned])
+    found = Comparability([agnostic, conditioned])
     assert found.is_comparable
     assert found.setting_names == ["task-conditioned", "task-agnostic"]
-    assert compare_setups([conditioned, conditioned]).settings == ()
-    assert compare_setups([conditioned, run("skillgenbench-agnostic", 30)]).differs == ("limits.turns",)
-    assert compare_setups([conditioned, agnostic, run("skillflow")]).differs == ("protocol",)
+    assert Comparability([conditioned, conditioned]).settings == ()
+    assert Comparability([conditioned, run("skillgenbench-agnostic", 30)]).differs == ("limits.turns",)
+    assert Comparability([conditioned, agnostic, run("skillflow")]).differs == ("protocol",)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from runner.authoring.agent_prompts import author_kit
+from runner.authoring.agent_prompts import AuthorKit
 from runner.authoring.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError, SuiteError
 from runner.base.types import AuthorMode
@@ -54,7 +54,7 @@ def test_an_agent_is_given_the_messages_as_one_text_but_not_what_is_for_one_answ
     assert theirs is not None
     assert theirs.startswith("You look after E1-LS1.")
     assert "Reply with JSON" not in theirs
-    kit = author_kit(occasion(), theirs)
+    kit = AuthorKit(occasion(), theirs)
     assert kit.instruction.startswith(theirs.rstrip())
     assert "# Where you write" in kit.instruction
     assert chosen.instruct(occasion(AuthorMode.INDUCE)) is None
