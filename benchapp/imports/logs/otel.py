@@ -1,4 +1,5 @@
-"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, or the spans that the Python SDK prints.
+"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, and spans as the SDKs of Python and JavaScript
+print them or write them to a file.
 
 A trace with calls of a model is a trial. Its spans repeat the conversation (`spans`); many programs record no
 content, and then only the calls with their tokens are known. Evaluations are events of a span, or logs.
@@ -34,25 +35,53 @@ from runner.base.types import JsonValue
 NAME, TITLE = "otel", "OpenTelemetry"
 SUFFIXES = frozenset({".json", ".jsonl"})
 _HEAD_BYTES = 4 * 1024 * 1024
-_START = re.compile(rb'^\s*\{\s*"resource(?:Spans|Logs)"')
+_BATCH = re.compile(rb'^\s*\{\s*"resource(?:Spans|Logs)"')
 _PRINTED = re.compile(rb'^\s*\{\s*"name":[^{]{0,2000}"context":\s*\{\s*"trace_id":\s*"0x')  # by ConsoleSpanExporter
+_EXPORTED = re.compile(rb'"startTime":\s?\[\d')  # by the file exporters of Copilot
+_OTLP = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 _CALLS = frozenset({"chat", "generate_content", "text_completion"})
 _EVALUATION, _DETAILS = "gen_ai.evaluation.result", "gen_ai.client.inference.operation.details"
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")  # as OpenLLMetry writes messages
 _INDEXED_CALL = re.compile(r"tool_calls\.(\d{1,4})\.(id|name|arguments)")
-_USAGE = {"input": ("input_tokens", "prompt_tokens"), "output": ("output_tokens", "completion_tokens")}
+_USAGE = (  # input, output, and of the input what came from a cache
+    ("input_tokens", "prompt_tokens"),
+    ("output_tokens", "completion_tokens"),
+    ("cache_read.input_tokens", "cache_read_input_tokens"),
+)
 
 
 def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         head = stream.read(_HEAD_BYTES)
-    return bool(_START.match(head) or _PRINTED.match(head)) and b'"gen_ai.' in head
+    is_exported = _EXPORTED.search(head) and b'"traceId"' in head
+    return b'"gen_ai.' in head and bool(_BATCH.match(head) or _PRINTED.match(head) or is_exported)
+
+
+@dataclass(frozen=True)
+class Span:
+    document: Document
+    is_root: bool
+    began: int  # nanoseconds since 1970, 0 if unknown
+    ended: int
+    attributes: dict[str, JsonValue]
+    failure: str | None  # the message of an error
+
+    @property
+    def name(self) -> str:
+        return self.document.text("name", 200) or ""
+
+    @property
+    def operation(self) -> str:
+        """Return the GenAI operation, empty for other spans. Older conventions have no name for it."""
+        named = self.attributes.get("gen_ai.operation.name")
+        is_call = not self.attributes.keys().isdisjoint(("gen_ai.request.model", "gen_ai.response.model"))
+        return as_text(named) if named is not None else "chat" if is_call else ""
 
 
 @dataclass
 class Trace:
     resource: dict[str, JsonValue] = field(default_factory=dict)
-    spans: dict[str, Document] = field(default_factory=dict)  # by id
+    spans: dict[str, Span] = field(default_factory=dict)  # by id
     evaluations: list[dict[str, JsonValue]] = field(default_factory=list)
 
 
@@ -60,17 +89,14 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.F
     traces = defaultdict[str, Trace](Trace)
     for entry in entries:
         with root.open(entry.path) as stream:
-            is_printed = _PRINTED.match(stream.read(_HEAD_BYTES)) is not None
-            stream.seek(0)
-            is_lines = stream.readline(_HEAD_BYTES).rstrip().endswith(b"}")
-        if is_printed:
-            for span in _read_printed(root, entry.path):
-                _take_batch(traces, span)
-            continue
-        whole = None if is_lines else read_object(root, entry.path)
-        for batch in read_lines(root, entry.path) if is_lines else [whole] if whole else []:
-            _take_batch(traces, batch)
-    used = {ident: trace for ident, trace in traces.items() if any(map(_operation, trace.spans.values()))}
+            first = stream.readline(_HEAD_BYTES) + stream.readline(_HEAD_BYTES)
+            is_lines = first.partition(b"\n")[0].rstrip().endswith(b"}")
+        whole = read_object(root, entry.path) if not is_lines and _BATCH.match(first) else None
+        rows = read_lines if is_lines else _read_printed
+        for found in [whole] if whole else rows(root, entry.path):
+            for resource, item in _list_items(found):
+                _take(traces, resource, item)
+    used = {ident: trace for ident, trace in traces.items() if any(span.operation for span in trace.spans.values())}
     if left := len(traces) - len(used):
         root.report(root.base, "", "traces with calls of a model", f"{left:,} without: HTTP or others; left out")
     source = sources.ExperimentSource.of_folder(root, root.base, format=NAME, title="Traces in")
@@ -79,7 +105,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.F
 
 
 def _read_printed(root: Root, path: Path) -> Iterator[Document]:
-    """Yield the spans of a file with one JSON object after the other, each as a batch of OTLP."""
+    """Yield the objects of a file with one after the other."""
     text, decoder = decode(root, path, root.read(path, MAX_JSON_BYTES) or b""), json.JSONDecoder()
     place = text.find("{")
     while place >= 0:
@@ -88,58 +114,62 @@ def _read_printed(root: Root, path: Path) -> Iterator[Document]:
         except (ValueError, RecursionError) as error:
             root.report(path, f"character {place:,}", "one span after the other", f"{error}; the rest is left out")
             return
-        span = Document(root, path, value if isinstance(value := storable_value(value), dict) else {})
-        found: dict[str, JsonValue] = {
-            "resource": _as_list(span.object("resource")),
-            "scopeSpans": [{"spans": [_as_otlp(span)]}],
-        }
-        yield Document(root, path, {"resourceSpans": [found]})
+        yield Document(root, path, value if isinstance(value := storable_value(value), dict) else {})
         place = text.find("{", end)
 
 
-def _as_otlp(span: Document) -> dict[str, JsonValue]:
-    context, status = span.object("context"), span.object("status")
-    times = {key: aware(read_time(span, f"{key}_time")) for key in ("start", "end")}
-    return {
-        **_as_list(span),
-        "traceId": (context.text("trace_id", 64) or "").removeprefix("0x"),
-        "spanId": context.raw.get("span_id"),
-        "parentSpanId": span.raw.get("parent_id"),
-        "name": span.raw.get("name"),
-        "status": {
-            "code": f"STATUS_CODE_{status.raw.get('status_code')}",
-            "message": status.text("description") or "",
-        },
-        "events": [{"name": each.raw.get("name"), **_as_list(each)} for each in span.objects("events")],
-        **{f"{key}TimeUnixNano": str(int(at.timestamp() * 1e9)) for key, at in times.items() if at},
-    }
+def _list_items(found: Document) -> Iterator[tuple[Document, Document]]:
+    """Yield the spans and logs of a batch of OTLP, or what an SDK wrote by itself, with their resources."""
+    if not any(kind in found.raw for kind, _, _ in _OTLP):
+        yield found.object("resource"), found
+    for kind, scoped, items in _OTLP:
+        for group in found.objects(kind):
+            for scope in group.objects(scoped):
+                yield from ((group.object("resource"), item) for item in scope.objects(items))
 
 
-def _as_list(document: Document) -> dict[str, JsonValue]:
-    """Return attributes as OTLP has them."""
-    pairs = document.object("attributes").raw.items()
-    return {"attributes": [{"key": key, "value": {"value": value}} for key, value in pairs]}
+def _take(traces: dict[str, Trace], resource: Document, item: Document) -> None:
+    """Add a span, or a log that is an evaluation, to its trace. Other logs and metrics are left out."""
+    context, attributes, status = item.object("context"), _attributes(item), item.object("status")
+    ident = item.text("traceId", 64) or (context.text("trace_id", 64) or "").removeprefix("0x")
+    if "name" in item.raw and ident:
+        failed = status.raw.get("code", status.raw.get("status_code")) in (2, "STATUS_CODE_ERROR", "ERROR")
+        place = item.text("spanId", 64) or context.text("span_id", 64) or item.place
+        traces[ident].spans[place] = Span(  # printed at its start, it comes again
+            item,
+            is_root=not (item.raw.get("parentSpanId") or item.raw.get("parent_id")),
+            began=_read_moment(item, "start"),
+            ended=_read_moment(item, "end"),
+            attributes=attributes,
+            failure=status.text("message") or status.text("description") or "" if failed else None,
+        )
+    elif (item.text("eventName", 200) or attributes.get("event.name")) == _EVALUATION:
+        traces[ident].evaluations.append(attributes)
+    else:
+        return
+    traces[ident].resource |= _attributes(resource)
 
 
-def _take_batch(traces: dict[str, Trace], batch: Document) -> None:
-    for kind, scoped, items in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
-        for group in batch.objects(kind):
-            resource = _attributes(group.object("resource"))
-            for item in (item for scope in group.objects(scoped) for item in scope.objects(items)):
-                trace, attributes = traces[item.text("traceId", 64) or ""], _attributes(item)
-                trace.resource |= resource
-                if kind == "resourceSpans":
-                    trace.spans[item.text("spanId", 64) or item.place] = item  # printed at its start, it comes again
-                elif (item.text("eventName", 200) or attributes.get("event.name")) == _EVALUATION:
-                    trace.evaluations.append(attributes)
+def _read_moment(item: Document, key: str) -> int:
+    """Return nanoseconds since 1970, 0 if unknown: from OTLP's text, JavaScript's pair, or Python's ISO time."""
+    pair, text = item.raw.get(f"{key}Time"), str(item.raw.get(f"{key}TimeUnixNano") or "")
+    if isinstance(pair, list) and len(pair) == 2:
+        text = "".join(f"{part:09}" for part in pair if isinstance(part, int))
+    elif f"{key}_time" in item.raw and (at := aware(read_time(item, f"{key}_time"))):
+        text = str(int(at.timestamp() * 1e9))
+    return int(text) if re.fullmatch(r"\d{1,19}", text) else 0
 
 
 def _attributes(document: Document) -> dict[str, JsonValue]:
-    """Return attributes as plain values. Numbers come as texts."""
+    """Return attributes as plain values: those of an SDK as they are, those of OTLP from their typed values."""
+    plain = document.raw.get("attributes")
+    if isinstance(plain, Mapping):
+        return dict(plain)
     return {each.text("key", 200) or "": _value(each.raw.get("value")) for each in document.objects("attributes")}
 
 
 def _value(raw: JsonValue, depth: int = 0) -> JsonValue:
+    """Return a typed value of OTLP. Numbers come as texts."""
     if not isinstance(raw, dict) or not raw or depth > 20:
         return None
     kind, value = next(iter(raw.items()))
@@ -154,65 +184,48 @@ def _value(raw: JsonValue, depth: int = 0) -> JsonValue:
     return value if isinstance(value, str | bool | float | int) else None
 
 
-def _operation(span: Document) -> str:
-    """Return the GenAI operation of a span, empty for others. Older conventions have no name for it."""
-    keys = {each.text("key", 200): each for each in span.objects("attributes")}
-    named = keys.get("gen_ai.operation.name")
-    if named is not None:
-        return str(_value(named.raw.get("value")) or "")
-    return "chat" if "gen_ai.request.model" in keys or "gen_ai.response.model" in keys else ""
-
-
-def _nanoseconds(span: Document, key: str) -> int:
-    value = str(span.raw.get(key) or "")
-    return int(value) if re.fullmatch(r"\d{1,19}", value) else 0
-
-
 def _time(nanoseconds: int) -> datetime | None:
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC) if nanoseconds else None
 
 
 def _find_trial(root: Root, ident: str, trace: Trace) -> FoundRow:
-    spans = sorted(trace.spans.values(), key=lambda span: _nanoseconds(span, "startTimeUnixNano"))
-    about: JsonValue = [trace.resource, [dict(span.raw) for span in spans], list(trace.evaluations)]
-    order = (f"{_nanoseconds(spans[0], 'startTimeUnixNano'):020}", ident)
-    path = f"{root.label(spans[0].path)}, trace {ident}"
-    return FoundRow(root, path, (f"{NAME}:{ident}",), order, partial(_build, ident, trace, spans), about)
+    spans = sorted(trace.spans.values(), key=lambda span: span.began)
+    about: JsonValue = [trace.resource, [dict(span.document.raw) for span in spans], list(trace.evaluations)]
+    path = f"{root.label(spans[0].document.path)}, trace {ident}"
+    build = partial(_build, ident, trace, spans)
+    return FoundRow(root, path, (f"{NAME}:{ident}",), (f"{spans[0].began:020}", ident), build, about)
 
 
-def _build(ident: str, trace: Trace, spans: Sequence[Document]) -> sources.TrialSource:
+def _build(ident: str, trace: Trace, spans: Sequence[Span]) -> sources.TrialSource:
     talk, evaluations = Conversation(), list(trace.evaluations)
     agent, model = "", ""
     for span in spans:
-        attributes, operation = _attributes(span), _operation(span)
-        for event in span.objects("events"):
-            if event.text("name", 200) == _EVALUATION:
+        attributes, operation = dict(span.attributes), span.operation
+        for event in span.document.objects("events"):
+            if event.raw.get("name") == _EVALUATION:
                 evaluations.append(_attributes(event))
-            elif event.text("name", 200) == _DETAILS:
+            elif event.raw.get("name") == _DETAILS:
                 attributes |= _attributes(event)
-        at = _time(_nanoseconds(span, "startTimeUnixNano"))
-        text = at.isoformat() if at else ""
-        status = span.object("status")
-        failed = status.raw.get("code") in (2, "STATUS_CODE_ERROR")
+        text = at.isoformat() if (at := _time(span.began)) else ""
         if operation == "invoke_agent":
             agent = agent or as_text(attributes.get("gen_ai.agent.name"))
         elif operation == "execute_tool":
             result = attributes.get("gen_ai.tool.call.result")
-            told = result if result is not None else (status.text("message") or "failed" if failed else None)
+            if result is None and span.failure is not None:
+                result = span.failure or "failed"
             name, call = (as_text(attributes.get(f"gen_ai.tool.{key}")) for key in ("name", "call.id"))
             given = parse(attributes.get("gen_ai.tool.call.arguments"))
-            talk.add_tool(name or span.text("name", 200) or "tool", call, given, told, failed=failed, at=text)
+            talk.add_tool(name or span.name or "tool", call, given, result, failed=span.failure is not None, at=text)
         elif operation in _CALLS:
             used = as_text(attributes.get("gen_ai.response.model") or attributes.get("gen_ai.request.model"))
             model = model or used
             inputs, outputs = _messages(attributes)
             talk.add_call(inputs, outputs, model=used, usage=_usage(attributes), at=text)
-            if failed:
-                talk.add_error(f"{as_text(attributes.get('error.type'))}: {status.text('message') or 'failed'}", text)
-    root = next((span for span in spans if not span.raw.get("parentSpanId")), spans[0])
-    starts, ends = ([_nanoseconds(s, f"{k}TimeUnixNano") for s in spans] for k in ("start", "end"))
-    error, began, ended = root.object("status"), min(starts), max(ends)
-    service = as_text(trace.resource.get("service.name"))
+            if span.failure is not None:
+                talk.add_error(f"{as_text(attributes.get('error.type'))}: {span.failure or 'failed'}", text)
+    root = next((span for span in spans if span.is_root), spans[0])
+    began, ended = min(span.began for span in spans), max(span.ended for span in spans)
+    service, failed_as = as_text(trace.resource.get("service.name")), as_text(root.attributes.get("error.type"))
     return sources.TrialSource(
         run=sources.RunSource(
             (agent or service)[:100] or sources.UNKNOWN,
@@ -221,18 +234,14 @@ def _build(ident: str, trace: Trace, spans: Sequence[Document]) -> sources.Trial
             "",
             setup={"source": NAME, "service": service},
         ),
-        task=sources.TaskSource(NAME, ident, talk.title() or root.text("name", 200) or ident),
+        task=sources.TaskSource(NAME, ident, talk.title() or root.name or ident),
         timing=sources.Timing(
             _time(began), _time(ended), duration_seconds=(ended - began) / 1e9 if 0 < began <= ended else None
         ),
         verdict=judge(map(_score, evaluations)),
         config={"trace": ident, "spans": len(spans)},
         choices=(sources.SourceChoice((of_messages("spans", talk.messages),)),) if talk.messages else (),
-        exception=sources.ExceptionSource(
-            as_text(_attributes(root).get("error.type")) or "error", error.text("message") or ""
-        )
-        if error.raw.get("code") in (2, "STATUS_CODE_ERROR")
-        else None,
+        exception=sources.ExceptionSource(failed_as or "error", root.failure) if root.failure is not None else None,
     )
 
 
@@ -245,11 +254,9 @@ def _score(attributes: Mapping[str, JsonValue]) -> tuple[str, float | None, str,
 
 def _usage(attributes: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return tokens as chat models report them. Input includes what came from a cache."""
-    sent, made = (
-        next((v for key in _USAGE[side] if (v := attributes.get(f"gen_ai.usage.{key}")) is not None), None)
-        for side in _USAGE
+    sent, made, cached = (
+        next((v for key in names if (v := attributes.get(f"gen_ai.usage.{key}")) is not None), None) for names in _USAGE
     )
-    cached = attributes.get("gen_ai.usage.cache_read.input_tokens")
     if sent is None and made is None:
         return {}
     return {"prompt_tokens": sent, "completion_tokens": made, "prompt_tokens_details": {"cached_tokens": cached}}

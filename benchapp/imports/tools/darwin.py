@@ -28,10 +28,13 @@ from runner.base.types import Phase, Verdict
 NAME = "darwin-skill"
 TITLE = "darwin-skill"
 SUFFIXES = frozenset({".tsv"})
-COLUMNS, SCORES = (
-    {"commit", "status", "eval_mode"},
-    {"new_score", "score"},
-)  # a log of one skill has `score` and no `skill`
+COLUMNS = frozenset({"status", "eval_mode"})  # the column of the version is named commit, version_id or change_id
+SCORES = frozenset({"new_score", "score"})  # a log of one skill has `score` and no `skill`
+JUDGES = {
+    "dry_run": "judge:dry run",
+    "paired": "judge:paired",
+}  # by eval_mode; a pair is judged by votes ("2-1 better")
+NONE = ("", "-")
 MAX_BYTES = 16 * 1024 * 1024
 
 
@@ -70,9 +73,9 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: dict[str, str]) -> FoundRow:
     """Build the trial of a line: a judge's score, out of 100, of a skill at a commit."""
     column = "new_score" if "new_score" in cells else "score"
-    score = _read_score(root, entry, f"line {number}, {column}", cells.get(column, ""))
+    mode, found = cells.get("eval_mode", ""), cells.get(column, "").strip()
+    score = None if mode == "paired" else _read_score(root, entry, f"line {number}, {column}", found)
     skill, status = cells["skill"][:200], cells.get("status", "")
-    is_estimate = cells.get("eval_mode", "") == "dry_run"
 
     def build() -> TrialSource:
         at = _read_time(cells.get("timestamp", ""))
@@ -80,14 +83,14 @@ def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: 
             run=RunSource(author_model=UNKNOWN, condition="old-skill" if status == "baseline" else "darwin-skill"),
             task=TaskSource(NAME, skill, skill, family=skill),
             timing=Timing(finished_at=at, finished_text="" if at else cells.get("timestamp", "")[:64]),
-            verdict=None
-            if score is None
-            else Verdict(
-                "judge:dry run" if is_estimate else "judge",
+            verdict=Verdict(
+                JUDGES.get(mode, "judge"),
                 None,
-                reward=score / 100,
-                output=f"{status}: {cells.get('old_score', '-')} -> {cells.get(column, '-')}. {cells.get('note', '')}",
-            ),
+                reward=None if score is None else score / 100,
+                output=f"{status}: {cells.get('old_score', '-')} -> {found}. {cells.get('note', '')}",
+            )
+            if score is not None or mode == "paired" and found not in NONE
+            else None,
             config=dict(cells),
             episode=EpisodeSource(skill, skill, family=skill),
             phase=Phase.ACQUISITION,
@@ -98,7 +101,7 @@ def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: 
 
 
 def _read_score(root: Root, entry: FolderEntry, place: str, text: str) -> float | None:
-    if text.strip() in ("", "-"):
+    if text in NONE:
         return None
     try:
         score = float(text)

@@ -157,6 +157,14 @@ def test_messages_in_numbered_attributes(tmp_path: Path) -> None:
     assert Trial.objects.values_list("input_tokens", "output_tokens").get() == (7, 2)
 
 
+def plain(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        each["key"]: int(value) if kind == "intValue" else value
+        for each in found["attributes"]
+        for kind, value in each["value"].items()
+    }
+
+
 def test_spans_that_the_python_sdk_prints(tmp_path: Path) -> None:
     """`ConsoleSpanExporter`: one object after the other. Some programs print a span at its start, too: the last
     one counts."""
@@ -170,13 +178,6 @@ def test_spans_that_the_python_sdk_prints(tmp_path: Path) -> None:
         ends = {"status": status, "attributes": values, "events": [], "links": [], "resource": service}
         return json.dumps({"name": found["name"], "context": context, **parent, **times, **ends}, indent=4) + "\n"
 
-    def plain(found: dict[str, Any]) -> dict[str, Any]:
-        return {
-            each["key"]: int(value) if kind == "intValue" else value
-            for each in found["attributes"]
-            for kind, value in each["value"].items()
-        }
-
     found = spans()
     early = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-1"}
     texts = [printed(found[1], early), *(printed(each, plain(each)) for each in reversed(found))]
@@ -189,6 +190,34 @@ def test_spans_that_the_python_sdk_prints(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-40])
     (problem,) = import_paths([path]).problems
     assert problem.expected == "one span after the other"
+
+
+def test_spans_that_copilot_writes_to_a_file(tmp_path: Path) -> None:
+    """The file exporters of Copilot CLI (1.0.62, with a type) and of VS Code: spans, metrics and logs, one a line."""
+
+    def exported(found: dict[str, Any]) -> dict[str, Any]:
+        number = int(found["spanId"][1:])
+        return {
+            "type": "span",
+            "resource": {"attributes": {"service.name": "github-copilot"}},
+            **{key: found[key] for key in ("traceId", "spanId", "parentSpanId", "name")},
+            **{f"{key}Time": [1772359200 + number + at, 500] for key, at in (("start", 0), ("end", 1))},
+            "attributes": {key.replace("read.input", "read_input"): value for key, value in plain(found).items()},
+            "events": [
+                {**each, "attributes": {"gen_ai.evaluation.score.label": "pass"}} for each in found.get("events", [])
+            ],
+            "status": {"code": 2, "message": "stopped"} if number == 0 else {"code": 0},
+        }
+
+    metric = {"type": "metric", "name": "gen_ai.client.token.usage"}
+    log = {"hrTime": [1772359200, 0], "attributes": {"event.name": "copilot_chat.agent.turn"}, "_body": "turn"}
+    lines = [metric, *(exported(each) for each in reversed(spans())), log]
+    path = write(tmp_path / "copilot-otel.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert list(import_paths([path]).problems) == []
+    assert steps() == TALK
+    trial = Trial.objects.get()
+    assert (trial.input_tokens, trial.cached_tokens, trial.duration_seconds, trial.success) == (200, 80, 4, True)
+    assert Run.objects.values_list("harness", "agent_model").get() == ("adder", "model-1")
 
 
 def test_the_check_of_otel_finds_nothing(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def test_odd_lines_are_reported(tmp_path: Path) -> None:
     assert Trial.objects.filter(reward=None).count() == 1
 
 
+def test_the_votes_of_a_pair_are_a_verdict_without_a_score(tmp_path: Path) -> None:
+    """Newer versions compare the texts before and after by three judges, and some keep no git."""
+    lines = LINES.replace("70\tkeep\tflow\tclearer\tfull_test", "2-1 better\tkeep\tflow\tclearer\tpaired")
+    write(tmp_path / "results.tsv", HEAD.replace("commit", "version_id") + lines)
+    assert [problem.place for problem in import_paths([tmp_path]).problems] == ["commit"]
+    verdict = Verdict.objects.get(source="judge:paired")
+    assert (verdict.reward, verdict.success) == (None, None)
+    assert verdict.output.text() == "keep: 64.5 -> 2-1 better. clearer"
+
+
 def test_a_log_of_one_skill_names_its_folder(tmp_path: Path) -> None:
     """huashu-design's log has no column for the skill, and one for the score."""
     head = "timestamp\tcommit\ttask_type\tscore\tstatus\tnote\teval_mode\n"
