@@ -53,7 +53,7 @@ SAYS = {  # of each form its name, its use and its parts; `_describe_offers` fil
     Form.DATA: (
         "Data package",
         "For analysis. CSV, JSON and Parquet.",
-        ("a row for each of {trials}", "every value and difference", "a codebook of the columns"),
+        ("a row for each of {trials}", "every value and difference", "a dictionary of the columns"),
     ),
     Form.TAXONOMY: (
         "Taxonomy",
