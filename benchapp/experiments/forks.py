@@ -101,16 +101,12 @@ class _Prefix:
         known: dict[int, int] = {}
         for trajectory in owner.trajectories.order_by("ordinal", "id"):  # parents come before their children
             parent = None if trajectory.parent_id is None else known[trajectory.parent_id]
-            known[trajectory.pk] = self._trajectory(trajectory, {**copied, "parent_id": parent}).pk
+            known[trajectory.pk] = here = _copy_row(trajectory, **copied, parent_id=parent).pk
+            for chunk in trajectory.chunks.all():
+                _copy_row(chunk, trajectory_id=here).pieces.set(chunk.pieces.all())
+            for compaction in models.Compaction.objects.filter(trajectory=trajectory):
+                self.compactions[compaction.pk] = _copy_row(compaction, trajectory_id=here).pk
         return known
-
-    def _trajectory(self, trajectory: models.Trajectory, changes: Mapping[str, object]) -> models.Trajectory:
-        copied = _copy_row(trajectory, **changes)
-        for chunk in trajectory.chunks.all():
-            _copy_row(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
-        for compaction in models.Compaction.objects.filter(trajectory=trajectory):
-            self.compactions[compaction.pk] = _copy_row(compaction, trajectory_id=copied.pk).pk
-        return copied
 
     # --- the author -----------------------------------------------------------------------------------------------
 

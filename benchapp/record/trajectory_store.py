@@ -47,61 +47,37 @@ StoredJson: TypeAlias = dict[str, Any]  # a line of a chunk or an outline, as th
 
 
 @dataclass(frozen=True, slots=True)
-class PackedChunk:
-    """A stored chunk that no row points at yet."""
-
-    digest: str
-    outline: str
-    first_step: int
-    steps_total: int
-    summary: dict[str, object]
-    pieces: tuple[str, ...]  # digests of the long texts' blobs
-
-    def row(self, trajectory: Trajectory, ordinal: int) -> Chunk:
-        """Return the unsaved row."""
-        return Chunk(
-            trajectory=trajectory,
-            ordinal=ordinal,
-            first_step=self.first_step,
-            steps_total=self.steps_total,
-            blob_id=self.digest,
-            outline_id=self.outline,
-            summary=self.summary,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class PackedSteps:
-    """The stored steps of a trajectory without a row."""
+    """The stored steps of a trajectory without a row. `chunks`: unsaved rows, each with the digests of the blobs of its
+    long texts. `copied_steps`: that another session took, or an earlier part of this one."""
 
     digest: str
     steps_total: int
-    chunks: tuple[PackedChunk, ...]
-    copied_steps: int = 0  # that another session took, or an earlier part of this one
+    chunks: list[tuple[Chunk, list[str]]]
+    copied_steps: int = 0
 
     def steps(self) -> Iterator[Step]:
         """Yield every step in full, one chunk in memory at a time."""
-        for chunk in self.chunks:
-            yield from _whole_steps(Blob.objects.read(chunk.digest))
+        for chunk, _ in self.chunks:
+            yield from _whole_steps(Blob.objects.read(chunk.blob_id))
 
 
 def save_packed(rows: Sequence[tuple[Trajectory, PackedSteps]]) -> None:
     """Save trajectories of any owners and everything below them, in three statements. Call inside the recording
     transaction; parents are saved already."""
     Trajectory.objects.bulk_create(trajectory for trajectory, _ in rows)
-    chunks = [
-        (chunk.row(trajectory, ordinal), chunk)
-        for trajectory, packed in rows
-        for ordinal, chunk in enumerate(packed.chunks)
-    ]
-    Chunk.objects.bulk_create(row for row, _ in chunks)
+    chunks = [each for _, packed in rows for each in packed.chunks]
+    for trajectory, packed in rows:
+        for chunk, _ in packed.chunks:
+            chunk.trajectory = trajectory
+    Chunk.objects.bulk_create(chunk for chunk, _ in chunks)
     Piece = Chunk.pieces.through
-    Piece.objects.bulk_create(Piece(chunk=row, blob_id=digest) for row, chunk in chunks for digest in chunk.pieces)
+    Piece.objects.bulk_create(Piece(chunk=chunk, blob_id=digest) for chunk, pieces in chunks for digest in pieces)
 
 
 def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> PackedSteps:
     """Store the steps chunk by chunk and return what rows they need. Memory: one chunk, and what `blobs` gathers."""
-    chunks: list[PackedChunk] = []
+    chunks: list[tuple[Chunk, list[str]]] = []
     blobs = blobs or Blob.objects
     draft = _Draft(blobs)
     copied = 0
@@ -109,12 +85,12 @@ def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> PackedS
         copied += step.is_copied_context
         draft.add(step)
         if draft.is_full:
-            chunks.append(draft.store())
+            chunks.append(draft.store(len(chunks)))
             draft = _Draft(blobs)
     if draft.lines:
-        chunks.append(draft.store())
-    digest = digest_json([FORMAT, [chunk.digest for chunk in chunks]])
-    return PackedSteps(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks), copied)
+        chunks.append(draft.store(len(chunks)))
+    digest = digest_json([FORMAT, [chunk.blob_id for chunk, _ in chunks]])
+    return PackedSteps(digest, sum(chunk.steps_total for chunk, _ in chunks), chunks, copied)
 
 
 @dataclass(slots=True)
@@ -195,7 +171,7 @@ class _Draft:
         self.piece_digests.update(digests)
         return digests
 
-    def store(self) -> PackedChunk:
+    def store(self, ordinal: int) -> tuple[Chunk, list[str]]:
         body, outline = b"\n".join(self.lines), b"\n".join(self.outline)
         digests = self.blobs.put_many([*self.pieces, body, outline])
         summary = {
@@ -207,8 +183,15 @@ class _Draft:
             "output_tokens": self.output_tokens,
             "user_messages": self.user_messages,
         }
-        pieces = tuple(sorted(self.piece_digests))
-        return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)
+        chunk = Chunk(
+            ordinal=ordinal,
+            first_step=self.first_step,
+            steps_total=len(self.lines),
+            blob_id=digests[-2],
+            outline_id=digests[-1],
+            summary=summary,
+        )
+        return chunk, sorted(self.piece_digests)
 
 
 def _outline_line(row: dict[str, JsonValue]) -> bytes:

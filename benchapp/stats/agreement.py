@@ -253,18 +253,29 @@ class Counted(Shaped):
         return self.k / self.n if self.n else None
 
 
-@dataclass(frozen=True, slots=True)
 class CodeAgreement(Shaped):
-    """agree: pairs of reviews that both use the code, or both do not, of all pairs. both: pairs that both use it, of
+    """Agreement on one code, over units with two answers or more: kappa where the same two people gave all of them,
+    else Krippendorff's nominal alpha, for any number of reviewers and missing answers.
+
+    agree: pairs of reviews that both use the code, or both do not, of all pairs. both: pairs that both use it, of
     those where at least one does; a rare code agrees mostly by absence, and this does not count that. used: reviews.
     """
 
-    value: float | None
-    coefficient: str
-    agree: Counted
-    both: Counted
-    used: Counted
-    note: str = ""
+    json_shape = JsonShape("value coefficient agree both used note")
+
+    def __init__(self, units: Sequence[Unit[frozenset[int]]], code: int) -> None:
+        double = [{who: code in codes for who, codes in unit.items()} for unit in units if len(unit) > 1]
+        found = pairs(double)
+        answers = [answer for unit in double for answer in unit.values()]
+        both, either = sum(a and b for a, b in found), sum(a or b for a, b in found)
+        self.coefficient, self.value = coefficient_of(double)
+        self.agree = count_agreed(double)
+        self.both = Counted(both, either)
+        self.used = Counted(sum(answers), len(answers))
+        self.note = ""
+        if self.value is None:
+            always = "use it" if both else "leave it out"
+            self.note = f"all reviews {always}" if double else "no item has two answers"
 
 
 def pairs(units: Sequence[Unit[A]]) -> list[tuple[A, A]]:
@@ -276,23 +287,6 @@ def count_agreed(units: Sequence[Unit[A]]) -> Counted:
     """Count the equal pairs of answers, of all pairs."""
     found = pairs(units)
     return Counted(sum(one == other for one, other in found), len(found))
-
-
-def code_agreement(units: Sequence[Unit[frozenset[int]]], code: int) -> CodeAgreement:
-    """Measure agreement on one code, over units with two answers or more. Kappa where the same two people gave all of
-    them, else Krippendorff's nominal alpha, for any number of reviewers and missing answers."""
-    double = [{who: code in codes for who, codes in unit.items()} for unit in units if len(unit) > 1]
-    found = pairs(double)
-    answers = [answer for unit in double for answer in unit.values()]
-    both, either = sum(a and b for a, b in found), sum(a or b for a, b in found)
-    coefficient, value = coefficient_of(double)
-    note = ""
-    if value is None:
-        always = "use it" if both else "leave it out"
-        note = f"all reviews {always}" if double else "no item has two answers"
-    return CodeAgreement(
-        value, coefficient, count_agreed(double), Counted(both, either), Counted(sum(answers), len(answers)), note
-    )
 
 
 def coefficient_of(units: Sequence[Unit[A]]) -> tuple[str, float | None]:

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from runner.base.errors import SetupError
-from runner.generators.manifest import MANIFEST, Generator, read_generator
+from runner.generators.manifest import MANIFEST, Generator
 
 BUNDLED = Path(__file__).parent
 PROVIDER = "generator"  # of the author model for it: "generator/outline"
@@ -39,7 +39,7 @@ def find_generator(name: str) -> Generator:
     folders = generator_folders()
     if name not in folders:
         raise SetupError(f"unknown generator {name!r}; known: {', '.join(sorted(folders)) or 'none'}")
-    return read_generator(folders[name], bundled=folders[name].parent == BUNDLED)
+    return Generator(folders[name], bundled=folders[name].parent == BUNDLED)
 
 
 def _below(root: Path) -> dict[str, Path]:

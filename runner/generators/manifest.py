@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError, SuiteError
-from runner.base.types import Files
 from runner.models.preset import Preset
 from runner.sandboxes.needs import DUMMY_KEY, Provider
 from runner.suites.tasks.task_files import read_tree
@@ -73,63 +72,48 @@ KNOWN = (*REQUIRED, "image", "network", "model")
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
 class Generator:
-    """A generator as it is on disk now. The digested files are those that run: `files` is put into the sandbox."""
+    """A generator as it is on disk now. The digested files are those that run: `files`, its whole folder, is put into
+    the sandbox. `command`: words, from the folder that holds program/, input/ and output/. `bundled`: part of the
+    project, and may run in the local sandbox. `image`: to run in; None: the sandbox's own base image. `network`: may it
+    reach the outside? `wire`: the format of its calls to a model, as in `runner.sandboxes.needs.Provider`; "": it makes
+    none."""
 
-    name: str
-    version: str
-    command: tuple[str, ...]  # words, from the folder that holds program/, input/ and output/
-    timeout_seconds: float
-    files: Files  # its whole folder
-    digest: str  # over its files
-    bundled: bool  # part of the project, and may run in the local sandbox
-    image: str | None = None  # to run in; None: the sandbox's own base image
-    network: bool = False  # may it reach the outside?
-    wire: str = ""  # the format of its calls to a model, as in `runner.sandboxes.needs.Provider`; "": it makes none
-
-
-def read_generator(folder: Path, *, bundled: bool) -> Generator:
-    """Raises SuiteError with the file, the field and the expectation."""
-    path = folder / MANIFEST
-    table = _table(path)
-    name = _field(path, table, "name", "the name of its folder, in lower case", _text(1_000))
-    if name != folder.name:
-        raise SuiteError(str(path), "name", "the name of its folder, in lower case", f"found {name!r:.100}")
-    if not NAME.fullmatch(name):
-        raise SuiteError(str(path), "name", "lower-case letters, digits, '.', '_' and '-'", f"found {name[:80]!r}")
-    files = read_tree(folder)
-    size = sum(len(file.content) for file in files.values())
-    if len(files) > MAX_FILES or size > MAX_BYTES:
-        expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
-        raise SuiteError(str(folder), "folder", expected, f"{len(files):,} files, {size:,} bytes")
-    network = (
-        _field(path, table, "network", "true or false", lambda raw: raw if isinstance(raw, bool) else None)
-        if "network" in table
-        else False
-    )
-    if network and "model" in table:
-        raise SuiteError(str(path), "network", "false", "a generator that calls a model reaches this model alone")
-    return Generator(
-        name=name,
-        version=_field(path, table, "version", "a text of 1 to 50 characters", _text(50)),
-        command=_field(path, table, "command", "a list of words", _words),
-        timeout_seconds=_field(path, table, "timeout_seconds", f"1 to {MAX_SECONDS} seconds", _seconds),
-        files=files,
-        digest=digest_json([DIGEST_FORMAT, manifest(files)]),
-        bundled=bundled,
-        image=_field(path, table, "image", "the name of an image", _text(300)) if "image" in table else None,
-        network=network,
-        wire=_field(
-            path,
-            table,
-            "model",
-            f"one of {', '.join(WIRES)}",
-            lambda raw: next((wire for wire in WIRES if wire == raw), None),
-        )
-        if "model" in table
-        else "",
-    )
+    def __init__(self, folder: Path, *, bundled: bool) -> None:
+        """Raises SuiteError with the file, the field and the expectation."""
+        path = folder / MANIFEST
+        table = _table(path)
+        self.bundled = bundled
+        self.name = _field(path, table, "name", "the name of its folder, in lower case", _text(1_000))
+        if self.name != folder.name:
+            expected = "the name of its folder, in lower case"
+            raise SuiteError(str(path), "name", expected, f"found {self.name!r:.100}")
+        if not NAME.fullmatch(self.name):
+            expected = "lower-case letters, digits, '.', '_' and '-'"
+            raise SuiteError(str(path), "name", expected, f"found {self.name[:80]!r}")
+        self.files = read_tree(folder)
+        size = sum(len(file.content) for file in self.files.values())
+        if len(self.files) > MAX_FILES or size > MAX_BYTES:
+            expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
+            raise SuiteError(str(folder), "folder", expected, f"{len(self.files):,} files, {size:,} bytes")
+        self.digest = digest_json([DIGEST_FORMAT, manifest(self.files)])
+        self.network, self.image, self.wire = False, None, ""
+        if "network" in table:
+            self.network = _field(
+                path, table, "network", "true or false", lambda raw: raw if isinstance(raw, bool) else None
+            )
+        if self.network and "model" in table:
+            raise SuiteError(str(path), "network", "false", "a generator that calls a model reaches this model alone")
+        self.version = _field(path, table, "version", "a text of 1 to 50 characters", _text(50))
+        self.command = _field(path, table, "command", "a list of words", _words)
+        self.timeout_seconds = _field(path, table, "timeout_seconds", f"1 to {MAX_SECONDS} seconds", _seconds)
+        if "image" in table:
+            self.image = _field(path, table, "image", "the name of an image", _text(300))
+        if "model" in table:
+            expected = f"one of {', '.join(WIRES)}"
+            self.wire = _field(
+                path, table, "model", expected, lambda raw: next((wire for wire in WIRES if wire == raw), None)
+            )
 
 
 def _table(path: Path) -> dict[str, object]:

@@ -24,10 +24,10 @@ from benchapp.review.seeing import informed_reviews
 from benchapp.stats.agreement import (
     A,
     AgreementEstimate,
+    CodeAgreement,
     Counted,
     Distance,
     Unit,
-    code_agreement,
     confusion,
     count_agreed,
     estimate,
@@ -244,7 +244,7 @@ class Agreement(Shaped):
         self.top = _measure(folded, clusters, masi_distance) if any(code.parent_id for code in codes) else None
         self.attribution = _measure(blamed, clusters, nominal_distance)
         self.first_failure = closeness([[answer.first for answer in answers] for _, answers in double])
-        self.by_code = [(code, code_agreement(spread, code.pk)) for code in codes]
+        self.by_code = [(code, CodeAgreement(spread, code.pk)) for code in codes]
         self.confusion = confusion(units)
         self.carried = _measure_carried(items)
 

@@ -15,7 +15,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -269,16 +269,15 @@ def _remove_patiently(client: APIClient, kind: str, name: str) -> None:
     remove(client, kind, name)
 
 
-@dataclass(frozen=True, slots=True)
 class Leftover:
     """A container, volume or network of one sandbox. `attempt` and `owner` are empty if the labels lack them."""
 
-    kind: str
-    name: str
-    mark: str
-    attempt: str
-    owner: str
-    task: str
+    def __init__(self, kind: str, name: str, labels: Mapping[str, str]) -> None:
+        self.kind, self.name = kind, name
+        self.mark = labels.get(MARK_LABEL, "")
+        self.attempt = labels.get(ATTEMPT_LABEL, "")
+        self.owner = labels.get(OWNER_LABEL, "")
+        self.task = labels.get("skillglass.task", "")
 
     @property
     def owner_is_gone(self) -> bool:
@@ -301,14 +300,7 @@ def leftovers(client: APIClient) -> Iterator[Leftover]:
     for kind in KINDS:
         for name, labels in list_labelled(client, kind, [LABEL]):
             if labels.get(MARK_LABEL) or labels.get(CARRIER_LABEL):
-                yield Leftover(
-                    kind,
-                    name,
-                    labels.get(MARK_LABEL, ""),
-                    labels.get(ATTEMPT_LABEL, ""),
-                    labels.get(OWNER_LABEL, ""),
-                    labels.get("skillglass.task", ""),
-                )
+                yield Leftover(kind, name, labels)
 
 
 def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> SweptContainers:

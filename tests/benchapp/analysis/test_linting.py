@@ -96,7 +96,7 @@ def test_what_cannot_be_read_ends_with_2(here: Path, monkeypatch: pytest.MonkeyP
         status, said = lint("skills", path)
         assert status == 2, path
         assert said.startswith(path)
-    monkeypatch.setattr(linting, "diagnose", lambda *_: 1 / 0)
+    monkeypatch.setattr(linting, "Diagnosis", lambda *_: 1 / 0)
     assert lint("skills") == (2, "ZeroDivisionError: division by zero")
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from benchapp.deploy.workers import sweep_at_start
 from benchapp.experiments.work.sandbox_sweep import is_dead
 from benchapp.models import Attempt
-from runner.sandboxes.docker.docker_engine import Leftover
+from runner.sandboxes.docker.docker_engine import ATTEMPT_LABEL, OWNER_LABEL, Leftover
 from runner.sandboxes.processes import ProcessName, this_process
 from tests.docker_images import base_image
 from tests.runner.container_trials import MACHINE, container_task, left_behind
@@ -30,7 +30,7 @@ ELSEWHERE = str(ProcessName("another-machine", 4, "5"))
 
 
 def leftover(attempt: str, owner: str = GONE) -> Leftover:
-    return Leftover("container", "c" * 64, "0" * 32, attempt, owner, "T1")
+    return Leftover("container", "c" * 64, {ATTEMPT_LABEL: attempt, OWNER_LABEL: owner})
 
 
 @pytest.fixture

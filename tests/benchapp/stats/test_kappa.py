@@ -13,9 +13,9 @@ from benchapp.stats.agreement import (
     COHEN,
     KRIPPENDORFF,
     NONE,
+    CodeAgreement,
     alpha,
     cells_of,
-    code_agreement,
     cohen_kappa,
     confusion,
     count_agreed,
@@ -75,7 +75,7 @@ def test_one_code_between_the_same_two_people_has_cohens_kappa() -> None:
         {"ann": frozenset(), "bob": frozenset()},
         {"ann": frozenset("a"), "bob": frozenset("a")},
     ]
-    found = code_agreement(units, "a")
+    found = CodeAgreement(units, "a")
     assert found.coefficient == COHEN
     assert found.value == pytest.approx(0.5)  # agreed 3/4; by chance (2*3 + 2*1)/16 = 1/2
     assert (found.agree.k, found.agree.n) == (3, 4)
@@ -90,7 +90,7 @@ def test_one_code_among_changing_people_has_nominal_alpha() -> None:
         {"bob": frozenset(), "cem": frozenset()},
         {"cem": frozenset("a")},
     ]
-    found = code_agreement(units, "a")
+    found = CodeAgreement(units, "a")
     assert found.coefficient == KRIPPENDORFF
     assert (found.agree.k, found.agree.n) == (2, 3)
     assert (found.used.k, found.used.n) == (3, 6)
@@ -98,7 +98,7 @@ def test_one_code_among_changing_people_has_nominal_alpha() -> None:
 
 
 def test_a_code_that_nobody_used_has_no_value_and_says_why() -> None:
-    found = code_agreement([{"ann": frozenset("a"), "bob": frozenset()}], "z")
+    found = CodeAgreement([{"ann": frozenset("a"), "bob": frozenset()}], "z")
     assert found.value is None
     assert found.both.share is None
     assert found.note == "all reviews leave it out"

@@ -224,7 +224,7 @@ def test_one_that_calls_a_model_needs_a_container_even_where_it_comes_along(
     write(SKILL, model="chat/completions")
     plan = plan_for("plug-in", author_model="generator/own+gpt-5.4")
     model = make_model("generator/own+gpt-5.4")
-    model.generator = replace(model.generator, bundled=True)  # type: ignore[attr-defined]
+    model.generator.bundled = True  # type: ignore[attr-defined]
     assert model.container_reason == "it calls a model through a gateway"  # type: ignore[attr-defined]
     recorder = ListRecorder(plan, ticking_clock())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
