@@ -69,7 +69,7 @@ class Timeline:
     `ticks`: place in percent, anchor of the word, the word, and whether a phone has room for it. `now`: its place,
     "" if nothing runs. `anchor`: of the word at `now`. `has_more`: trials are left to run. `is_expected`: the time left
     is known and drawn. `left_out`: episodes in no row. `hidden_by`: the queue that hides trials from this reader.
-    `is_paused`: the whole job is; its rows need not say so."""
+    `is_stopped`: the whole job is paused or cancelled; its rows need not say so."""
 
     def __init__(
         self,
@@ -103,18 +103,20 @@ class Timeline:
             drawing = _draw(axis, blocks, expected, must_pass, decides)
             self.rows.append(EpisodeRow(group, drawing, counts, fold))
         here = axis.place(now)
-        words = [] if stopped else [here]
+        words = {} if stopped else {here: ""}
         self.ticks = []
         for moment, word in axis.list_ticks(latest):
             at = axis.place(moment)
-            room = min((abs(at - each) for each in words), default=100)
-            if room >= LEAST_GAP:
-                words.append(at)
+            # A word that is held at its edge reaches half its width farther.
+            room = min((abs(at - each) / (1 if _anchor(each) == "middle" else 1.5) for each in words), default=100)
+            if room >= LEAST_GAP and word not in words.values():
+                words[at] = word
                 by = "by " if ends and moment == latest else ""
                 self.ticks.append((f"{at:.1f}%", _anchor(at), by + word, room < PHONE_GAP))
         self.now, self.anchor = "" if stopped else f"{here:.1f}%", _anchor(here)
         self.has_more = job.status not in (Progress.DONE, Progress.CANCELLED)
-        self.is_paused, self.is_expected, self.left_out = job.status == Progress.PAUSED, bool(ends), left_out
+        self.is_stopped = job.status in (Progress.PAUSED, Progress.CANCELLED)
+        self.is_expected, self.left_out = bool(ends), left_out
         hiding = [each for row in self.rows if row.hidden for each in row.episodes]
         unseen = access.closed_trials().filter(episode__in=hiding)[:1] if hiding else ()
         self.hidden_by = next((access.closing_trial(each.task_id, each.episode.key) for each in unseen), None)
