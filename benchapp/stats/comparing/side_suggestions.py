@@ -192,7 +192,7 @@ def _count_trials(experiments: Collection[int]) -> dict[int, TrialCounts]:
     opened = Count("pk", filter=Q(skills_read__gt=0))
     counted = Trial.objects.filter(episode__run__experiment__in=experiments).order_by()
     by_task = counted.values_list("episode__run", "task", "task__suite").annotate(
-        all=Count("pk"), known=Count("skills_read"), opened=opened
+        done=Count("pk", filter=Q(is_done=True)), known=Count("skills_read"), opened=opened
     )
     found: dict[int, TrialCounts] = {}
     for run, task, suite, *numbers in by_task:
