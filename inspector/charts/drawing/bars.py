@@ -56,41 +56,25 @@ class BarPart:
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class Bar:
-    """`after` is written behind the bar's end: its total, or why it has no total."""
+    """`after` is written behind the bar's end: its total, or why it has no total. `around`: the interval of its length.
+    `end`: where the words begin, behind the bar and its interval."""
 
-    label: str
-    parts: tuple[BarPart, ...]
-    after: str = ""
-    around: tuple[float, float] | None = None  # the interval of its length
-
-    @property
-    def end(self) -> float:
-        """Where the words begin: behind the bar and its interval."""
-        return max(self.length, self.around[1] if self.around else 0.0)
-
-    @property
-    def length(self) -> float:
-        return sum(part.value or 0.0 for part in self.parts)
+    def __init__(
+        self, label: str, parts: Sequence[BarPart], after: str = "", around: tuple[float, float] | None = None
+    ) -> None:
+        self.label, self.parts, self.after, self.around = label, parts, after, around
+        self.length = sum(part.value or 0.0 for part in parts)
+        self.end = max(self.length, around[1] if around else 0.0)
 
 
-@dataclass(frozen=True, slots=True)
 class BarPanel:
     """One panel: `axis` says what its bars measure, with the unit. `whole`: where the axis ends, such as 100 %."""
 
-    title: str
-    axis: str
-    bars: tuple[Bar, ...]
-    whole: float | None = None
-
-    @property
-    def parts(self) -> list[BarPart]:
-        return [part for bar in self.bars for part in bar.parts]
-
-    @property
-    def reach(self) -> float:
-        return self.whole or max((bar.length for bar in self.bars), default=0.0) or 1.0
+    def __init__(self, title: str, axis: str, bars: Sequence[Bar], whole: float | None = None) -> None:
+        self.title, self.axis, self.bars, self.whole = title, axis, bars, whole
+        self.parts = [part for bar in bars for part in bar.parts]
+        self.reach = whole or max((bar.length for bar in bars), default=0.0) or 1.0
 
 
 @dataclass(frozen=True)

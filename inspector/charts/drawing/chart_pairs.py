@@ -60,37 +60,23 @@ class PairEnd(ChartPoint):
         return self.x is not None and self.y is not None and self.x > 0
 
 
-@dataclass(frozen=True, slots=True)
 class ConditionPair:
-    """What a model reached under the baseline, where that is known, and under a condition."""
+    """What a model reached under the baseline, where that is known, and under a condition. `ends`: those of `both` that
+    can be drawn."""
 
-    base: PairEnd | None
-    own: PairEnd
-
-    @property
-    def both(self) -> list[PairEnd]:
-        return [end for end in (self.base, self.own) if end is not None]
-
-    @property
-    def ends(self) -> list[PairEnd]:
-        return [end for end in self.both if end.is_drawn]
+    def __init__(self, base: PairEnd | None, own: PairEnd) -> None:
+        self.base, self.own = base, own
+        self.both = [end for end in (base, own) if end is not None]
+        self.ends = [end for end in self.both if end.is_drawn]
 
 
-@dataclass(frozen=True, slots=True)
 class PairPanel:
     """`base`: what the hollow ends are called; the filled ones as the title."""
 
-    title: str
-    base: str
-    pairs: tuple[ConditionPair, ...]
-
-    @property
-    def ends(self) -> list[PairEnd]:
-        return [end for pair in self.pairs for end in pair.ends]
-
-    @property
-    def harnesses(self) -> list[str]:
-        return list(dict.fromkeys(pair.own.harness for pair in self.pairs))
+    def __init__(self, title: str, base: str, pairs: Sequence[ConditionPair]) -> None:
+        self.title, self.base, self.pairs = title, base, pairs
+        self.ends = [end for pair in pairs for end in pair.ends]
+        self.harnesses = list(dict.fromkeys(pair.own.harness for pair in pairs))
 
     def names(self, harness: str) -> tuple[str, str]:
         """What the legend calls the hollow and the filled ends."""

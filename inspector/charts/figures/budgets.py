@@ -17,7 +17,6 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, read_library_writing, sweeps_of
 from benchapp.stats.comparing.groups import Group, experiment_names
-from benchapp.stats.inference.interval import Floats, Ints
 from benchapp.stats.inference.shares import Rate, half_up, pooled_interval
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Mask, Outcomes
@@ -232,16 +231,20 @@ class BudgetRow:
         return ChartPoint(self.budget, self.solved, hover, self.url, self.around)
 
 
-@dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known,
-    [n] each; and how many are not."""
+    """Scored trials of a group, its replicates put together: tokens, success (0 or 1), replicate and task of the n
+    whose tokens are known, [n] each; and how many are not."""
 
-    tokens: Floats
-    success: Floats
-    run: Ints
-    task: Ints
-    unknown: int
+    def __init__(self, runs: Sequence[Outcomes], metric: TrialMetric, which: str) -> None:
+        """`which`: "output", or "all" for input and output together."""
+        covered = [metric.select_covered(outcomes) for outcomes in runs]
+        used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
+        success, task = (np.concatenate([getattr(each, name) for each in covered]) for name in ("success", "task"))
+        run = np.repeat(np.arange(len(covered)), [len(each) for each in covered])
+        scored = ~np.isnan(success)
+        known = scored & ~np.isnan(used)
+        self.tokens, self.success, self.run, self.task = used[known], success[known], run[known], task[known]
+        self.unknown = int((scored & ~known).sum())
 
     def within(self, budgets: Iterable[int], group: str, url: str) -> list[BudgetRow]:
         trials, found = len(self.tokens), []
@@ -259,17 +262,6 @@ class TokensSpent:
             return None
         of_runs = [self.run == run for run in runs]
         return in_percent(pooled_interval([Rate(int(solved[mine].sum()), int(mine.sum())) for mine in of_runs]))
-
-
-def spent_of(runs: Sequence[Outcomes], metric: TrialMetric, which: str) -> TokensSpent:
-    """`which`: "output", or "all" for input and output together. Replicates are put together."""
-    covered = [metric.select_covered(outcomes) for outcomes in runs]
-    used = np.concatenate([each.output_tokens + (each.input_tokens if which == "all" else 0) for each in covered])
-    success, task = (np.concatenate([getattr(each, name) for each in covered]) for name in ("success", "task"))
-    run = np.repeat(np.arange(len(covered)), [len(each) for each in covered])
-    scored = ~np.isnan(success)
-    known = scored & ~np.isnan(used)
-    return TokensSpent(used[known], success[known], run[known], task[known], int((scored & ~known).sum()))
 
 
 def budgets_over(amounts: Iterable[float]) -> list[int]:
@@ -292,7 +284,7 @@ def draw_budget(sheet: ChartSheet) -> ChartDrawing:
     found: dict[Group, TokensSpent] = {}
     if metric is not None and metric.column == "success":
         of_groups = ((group, sheet.comparison.of_group(group)) for group in sheet.groups)
-        found = {group: spent for group, runs in of_groups if len((spent := spent_of(runs, metric, which)).tokens)}
+        found = {group: spent for group, runs in of_groups if len((spent := TokensSpent(runs, metric, which)).tokens)}
     published = plateaus(sheet)
     printed = [
         BudgetRow(

@@ -238,17 +238,24 @@ PRINTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Average:
-    """One metric of one condition in one environment."""
+    """One metric of one condition in one environment. `values`: the mean of each run that has one, 0 to 100. `total`:
+    counts of all runs that have a trial there."""
 
-    metric: TrialMetric
-    condition: str
-    place: SuitePlace
-    url: str
-    values: Sequence[float]  # the mean of each run that has one, 0 to 100
-    total: Rate  # counts of all runs that have a trial there
-    models: int
+    def __init__(
+        self,
+        metric: TrialMetric,
+        condition: str,
+        place: SuitePlace,
+        url: str,
+        parts: Sequence[tuple[Run, Rate, float | None]],
+    ) -> None:
+        self.metric, self.condition, self.place, self.url = metric, condition, place, url
+        self.values = [HUNDREDS[metric.unit] * mean for *_, mean in parts if mean is not None]
+        self.total, self.models = (
+            sum((rate for _, rate, _ in parts), Rate()),
+            len({run.agent_model for run, *_ in parts}),
+        )
 
 
 def draw_environments(sheet: ChartSheet) -> ChartDrawing:
@@ -304,9 +311,7 @@ def _averages(
     for (metric, condition, part), parts in found.items():
         place = places[part]
         url = sheet.trials_url(metric=metric, condition=condition, **place.narrowing)
-        values = [HUNDREDS[metric.unit] * mean for *_, mean in parts if mean is not None]
-        total, models = sum((rate for _, rate, _ in parts), Rate()), len({run.agent_model for run, *_ in parts})
-        averages.append(Average(metric, condition, place, url, values, total, models))
+        averages.append(Average(metric, condition, place, url, parts))
     return averages, list(places.values())
 
 

@@ -71,35 +71,24 @@ class GainSide:
         return f"{self.value:,.4g} {metric.unit.value}"
 
 
-@dataclass(frozen=True, slots=True)
 class Gain:
-    """`tasks`: scored in every replicate of both sides. `replicates`: own, other."""
+    """Over all n tasks of the pair, or over those the mask [n] keeps: at least one. `tasks`: scored in every replicate
+    of both sides. `replicates`: own, other. `delta`: in the metric's unit; shares 0..1."""
 
-    own: GainSide
-    other: GainSide
-    tasks: int
-    replicates: tuple[int, int]
-
-    @property
-    def delta(self) -> float:
-        """In the metric's unit; shares 0..1."""
-        return self.own.value - self.other.value
+    def __init__(self, paired: Paired, mask: Mask | None = None) -> None:
+        kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
+        weight = paired.weight[kept] / paired.weight[kept].sum()
+        self.own, self.other = (
+            GainSide(float((side[:, kept] @ weight).mean()), float(side[:, kept].sum()), side[:, kept].size)
+            for side in (paired.own, paired.other)
+        )
+        self.tasks, self.replicates = int(kept.sum()), paired.replicates
+        self.delta = self.own.value - self.other.value
 
 
 def pair_groups(comparison: GroupComparison, group: Group, other: Group, metric: TrialMetric) -> Paired | None:
     """The two sides lined up on the tasks both were scored on; None where they share none."""
     return pair(*comparison.sides(group, other, metric), by_family=metric.macro)
-
-
-def gain_of(paired: Paired, mask: Mask | None = None) -> Gain:
-    """Over all n tasks of the pair, or over those the mask [n] keeps: at least one."""
-    kept = np.ones(len(paired.task), dtype=bool) if mask is None else mask
-    weight = paired.weight[kept] / paired.weight[kept].sum()
-    sides = [
-        GainSide(float((side[:, kept] @ weight).mean()), float(side[:, kept].sum()), side[:, kept].size)
-        for side in (paired.own, paired.other)
-    ]
-    return Gain(sides[0], sides[1], int(kept.sum()), paired.replicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +151,7 @@ def _tiles(sheet: ChartSheet, metric: TrialMetric, pairs: Pairs, names: Names) -
             mask = find(paired)
             families = dict.fromkeys(paired.family[mask].tolist())
             if families:
-                gains = [gain_of(paired, mask & (paired.family == family)) for family in families]
+                gains = [Gain(paired, mask & (paired.family == family)) for family in families]
                 url = sheet.trials_url(group, metric=metric, **place.narrowing)
                 yield _tile(metric, names[group.identity], names[baseline.identity], place, gains, url)
 
@@ -375,7 +364,7 @@ def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: TrialMe
         if not sheet.comparison.cell(side, metric).rate.scored:
             return None, f"{side.condition} has no scored trial for {metric.key}"
     paired = pair_groups(sheet.comparison, group, raw, metric)
-    return (gain_of(paired), "") if paired else (None, "no task was scored on both sides")
+    return (Gain(paired), "") if paired else (None, "no task was scored on both sides")
 
 
 def _list_published_cells(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:

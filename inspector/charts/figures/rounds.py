@@ -20,7 +20,7 @@ from benchapp.models import Run
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.inference.interval import Ints
 from benchapp.stats.inference.shares import Rate, percent_text, pooled_interval
 from benchapp.stats.learning.learning_curves import (
     EpisodeRounds,
@@ -230,30 +230,19 @@ class AtRound:
     around: Ends | None = None  # the interval of the share, in percent
 
 
-@dataclass(frozen=True, slots=True)
 class Acquired:
-    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each,
-    tainted episodes left out. NaN: not scored."""
+    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left
+    out: `run`, the place of the replicate; `task`; `success`, NaN: not scored; `given`, the round of its library, -1
+    where none is known. `rounds`: those that some trial was given."""
 
-    run: Ints  # place of the replicate
-    task: Ints
-    success: Floats
-    given: Ints  # the round of its library, -1 where none is known
-
-    @classmethod
-    def of(cls, runs: Sequence[Outcomes], given: Sequence[Ints]) -> Acquired:
+    def __init__(self, runs: Sequence[Outcomes], given: Sequence[Ints]) -> None:
         masks = [each.covering(LEARNING) & ~each.tainted for each in runs]
-        run = np.repeat(np.arange(len(runs)), [int(mask.sum()) for mask in masks])
-        columns = (
+        self.run = np.repeat(np.arange(len(runs)), [int(mask.sum()) for mask in masks])
+        self.task, self.success, self.given = (
             np.concatenate([column[mask] for column, mask in zip(each, masks, strict=True)])
             for each in ([each.task for each in runs], [each.success for each in runs], given)
         )
-        return cls(run, *columns)
-
-    @property
-    def rounds(self) -> list[int]:
-        """Those that some trial was given."""
-        return [number for number in np.unique(self.given).tolist() if number >= 0]
+        self.rounds = [number for number in np.unique(self.given).tolist() if number >= 0]
 
     def count(self, keys: Ints, places: int) -> Ints:
         """Passed, scored and planned trials of each of the keys 0..
@@ -314,7 +303,7 @@ def draw_rounds(sheet: ChartSheet) -> ChartDrawing:
     acquired = {}
     for group in sheet.groups:
         runs = [run.pk for run in group.runs]
-        acquired[group.identity] = Acquired.of([comparison.outcomes[pk] for pk in runs], [given[pk] for pk in runs])
+        acquired[group.identity] = Acquired([comparison.outcomes[pk] for pk in runs], [given[pk] for pk in runs])
     steps = {}
     for group in sheet.groups:
         other = comparison.groups.baseline_of(group)
