@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at
 from benchapp.models import Trajectory
@@ -59,29 +59,19 @@ class MapMark(NamedTuple):
     step: int
 
 
-@dataclass(frozen=True, slots=True)
 class ChunkSummary:
     """What the summary of one chunk of steps holds. `errors`: the first few steps with one."""
 
-    first: int
-    last: int
-    tools: Mapping[str, int]
-    errors: Sequence[int]
-    errors_total: int
+    def __init__(self, first: int, steps: int, summary: Mapping[str, Any]) -> None:
+        self.first, self.last = first, first + steps - 1
+        self.tools: Mapping[str, int] = summary.get("tools", {})
+        self.errors: Sequence[int] = summary.get("errors", ())
+        self.errors_total: int = summary.get("errors_total", 0)
 
 
 def read_chunk_summaries(trajectory: Trajectory) -> list[ChunkSummary]:
     """One query."""
-    return [
-        ChunkSummary(
-            first=first,
-            last=first + steps - 1,
-            tools=summary.get("tools", {}),
-            errors=summary.get("errors", ()),
-            errors_total=summary.get("errors_total", 0),
-        )
-        for first, steps, summary in trajectory.chunks.values_list("first_step", "steps_total", "summary")
-    ]
+    return [ChunkSummary(*row) for row in trajectory.chunks.values_list("first_step", "steps_total", "summary")]
 
 
 # --- rows and headings ------------------------------------------------------------------------------------------
