@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchapp.models import Run, Snapshot, Trial
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import Ints
 from benchapp.stats.metrics.outcomes import Mask, Outcomes, label_rows
 from runner.base.digests import EMPTY_LIBRARY
@@ -41,11 +42,13 @@ class Flips:
         return Flips(self.flips - other.flips, self.pairs - other.pairs)
 
 
-class Noise:
+class Noise(Shaped):
     """`total` adds up four sources: `samples` of one run and phase, `phases` of one run (a replay and its first try),
     `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of it. `rate`:
     the share of flips, with equal weight for each of the `places` (a task under one kind of evidence), because one with
     many trials has many pairs. None without a pair. `unknown`: scored trials with unknown evidence."""
+
+    json_shape = JsonShape("samples phases replicates conditions total without_library rate places tasks unknown")
 
     def __init__(self, table: Ints, unknown: int) -> None:
         """Count over rows of `table` [7, n]: bench, task, evidence, cell, run, phase, success. Each refines the

@@ -23,6 +23,7 @@ from math import comb
 
 import numpy as np
 
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import MIN_CLUSTERS, Floats, Ints, by_cluster, by_task, share_interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
@@ -215,12 +216,14 @@ def name_of(samples: tuple[int, int]) -> str:
     return f"pass@{most}" if fewest == most else f"pass@k, k {fewest} to {most}"
 
 
-class DrawnMean:
+class DrawnMean(Shaped):
     """A mean over tasks, or a difference of two, with resampled tasks. Shares, -1..1 for a difference.
 
     tasks: complete in every run it uses; left_out: those complete in some and not in all, or in none. by_corpus:
     corpora drawn whole. notes: why an interval is missing, or should not be trusted.
     """
+
+    json_shape = JsonShape("value tasks left_out corpora by_task by_corpus notes")
 
     def __init__(self, paired: Paired, values: Floats, planned: int) -> None:
         """values: one per task of the pair, [n]."""
