@@ -20,6 +20,7 @@ import numpy as np
 from django.db.models import F, Max, Min, QuerySet
 
 from benchapp.models import Decision, Probe, Run
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.inference.interval import Ints, mean_interval, share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
@@ -90,9 +91,11 @@ class EpisodeRounds:
         return sorted(number for number in rounds.values() if not any(each.is_over for each in self.frozen_at(number)))
 
 
-class RoundMean:
+class RoundMean(Shaped):
     """A metric after this many rounds, in its unit. `means`: of the replicates. `scored` trials over `tasks` tasks;
     `passed`: of shares. `ended`: episodes, of all replicates, whose learning had ended in an earlier round."""
+
+    json_shape = JsonShape("number means around passed scored tasks episodes ended")
 
     def __init__(
         self, number: int, replicates: Sequence[TaskMeans], metric: TrialMetric, episodes: int = 0, ended: int = 0
