@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -22,7 +22,7 @@ from benchapp.imports.reading.skill_history import read_skill
 from benchapp.imports.reading.walking import FolderEntry, Root, list_names, tail_of
 from runner.base.digests import digest_json
 from runner.base.text import clean
-from runner.base.types import Files, JsonValue, Usage, Verdict
+from runner.base.types import File, Files, JsonValue, Usage, Verdict
 from runner.trajectories.log_records import parse_json
 
 NAME, TITLE = "promptfoo", "promptfoo"
@@ -158,10 +158,10 @@ class Evaluation:
     # --- skills -----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def skills(self) -> dict[str, Files]:
+    def skills(self) -> Mapping[str, Files]:
         """Return the skills of the working folders that were given, as they are now, by the folder's name in the
         configuration."""
-        found = dict[str, Files]()
+        found = dict[str, dict[str, File]]()
         for given in {str(setup.get("working_dir") or "") for setup in self.setups.values()} - {""}:
             above = self.document.path.parent / given
             if ".." not in above.parts and above.is_relative_to(self.root.base) and self.root.is_dir(above):
