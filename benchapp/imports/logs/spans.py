@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from benchapp.imports.reading.found_trials import dump_json
 from runner.base.types import JsonValue, Verdict
 
 Message = dict[str, JsonValue]
@@ -104,7 +105,7 @@ def _key(message: Message) -> tuple[str, ...]:
 
 
 def as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else "" if value is None else dump_json(value).decode()
 
 
 def parse(value: JsonValue) -> JsonValue:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import orjson
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import (
     Document,
     aware,
@@ -24,18 +25,6 @@ from benchapp.imports.reading.documents import (
     read_optional,
     read_time,
     seconds_between,
-)
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
 )
 from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_bytes
 from benchapp.imports.reading.trajectory_files import PREFERENCE, choose, is_candidate
@@ -79,22 +68,22 @@ def _has(root: Root, path: Path, marks: tuple[bytes, ...]) -> bool:
     return all(mark in head for mark in marks)
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     is_trial = root.is_file(folder / RESULTS) and "trial_name" in read_optional(root.mute(), folder / RESULTS).raw
     run = TerminalBenchRun(root, folder.parent.parent if is_trial else folder)
     trials = [run.read_trial(folder)] if is_trial else run.list_trials()
-    source = ExperimentSource.of_folder(root, run.folder.parent, format=NAME, title=TITLE)
-    yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
+    source = sources.ExperimentSource.of_folder(root, run.folder.parent, format=NAME, title=TITLE)
+    yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     folders = defaultdict[Path, list[FoundRow]](list)
     for entry in entries:
         run = TerminalBenchRun(root, entry.path.parent, entry.path.name)
         folders[entry.path.parent] += [run.found(row, None) for row in run.rows.values()]
     for folder, trials in folders.items():
-        source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE)
-        yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
+        source = sources.ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE)
+        yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
 class TerminalBenchRun:
@@ -111,12 +100,12 @@ class TerminalBenchRun:
         self.name = named or self.metadata.text("run_id", 200) or name_of(folder)
 
     @cached_property
-    def source(self) -> RunSource:
+    def source(self) -> sources.RunSource:
         agent = self.lock.object("agent")
         dataset = {key: self.metadata.raw.get(f"dataset_{key}") for key in ("name", "version")}
-        return RunSource(
-            harness=self.metadata.text("agent_name", 100) or agent.text("name", 100) or UNKNOWN,
-            agent_model=self.metadata.text("model_name", 200) or agent.text("model_name", 200) or UNKNOWN,
+        return sources.RunSource(
+            harness=self.metadata.text("agent_name", 100) or agent.text("name", 100) or sources.UNKNOWN,
+            agent_model=self.metadata.text("model_name", 200) or agent.text("model_name", 200) or sources.UNKNOWN,
             author_model="",
             variant=self.name,
             setup={
@@ -163,7 +152,7 @@ class TerminalBenchRun:
         return self.found(row, folder)
 
     def found(self, row: Document, folder: Path | None) -> FoundRow:
-        name, task = row.text("trial_name", 300) or UNKNOWN, row.text("task_id", 300) or UNKNOWN
+        name, task = row.text("trial_name", 300) or sources.UNKNOWN, row.text("task_id", 300) or sources.UNKNOWN
         run = self.folder if self.results.name == RESULTS else self.results
         ident = row.text("id", 100) or row.text("uuid", 100) or f"{tail_of(run, 2)}/{name}"
         place = self.root.label(folder) if folder else f"{self.root.label(row.path)}, {row.place}"
@@ -172,20 +161,20 @@ class TerminalBenchRun:
         build = partial(self._build, row, folder, name, task)
         return FoundRow(self.root, place, (f"{NAME}:{ident}",), (self.name, task, name), build, about, files)
 
-    def _build(self, row: Document, folder: Path | None, name: str, task: str) -> TrialSource:
+    def _build(self, row: Document, folder: Path | None, name: str, task: str) -> sources.TrialSource:
         kept = ("trial_name", "instruction", "failure_mode", "recording_path", "pass_rate")
         failure = row.text("failure_mode", 100) or ""
         used = tuple(row.count(f"total_{side}_tokens") for side in ("input", "output"))
-        times = {key: read_time(row, key) for part in _PARTS for key in _ends(part)}
-        spans = {part: seconds_between(row, *(times[key] for key in _ends(part))) for part in _PARTS}
-        return TrialSource(
+        times = {part: [read_time(row, f"{part}_{end}_at") for end in ("started", "ended")] for part in _PARTS}
+        seconds = [seconds_between(row, *ends) for ends in times.values()]
+        return sources.TrialSource(
             run=self.source,
-            task=TaskSource(NAME, task, task),
-            timing=Timing(aware(times["trial_started_at"]), aware(times["trial_ended_at"]), "", "", *spans.values()),
+            task=sources.TaskSource(NAME, task, task),
+            timing=sources.Timing(aware(times["trial"][0]), aware(times["trial"][1]), "", "", *seconds),
             verdict=self._verdict(row, folder),
             config={key: row.raw[key] for key in kept if key in row.raw},
             choices=(self._choose(folder),) if folder else (),
-            exception=None if failure in _NO_FAILURE else ExceptionSource(failure, ""),
+            exception=None if failure in _NO_FAILURE else sources.ExceptionSource(failure, ""),
             usage=Usage(used[0], None, used[1]) if any(used) else Usage(),
             is_finished="is_resolved" in row.raw,
         )
@@ -210,16 +199,16 @@ class TerminalBenchRun:
 
     # --- what the agent did ---------------------------------------------------------------------------------------
 
-    def _choose(self, folder: Path) -> SourceChoice:
+    def _choose(self, folder: Path) -> sources.SourceChoice:
         """Return the agent's own log; else the episodes of Terminus; else what was printed on its terminal."""
         logs = self.root.tree(folder / AGENT_LOGS) if self.root.is_dir(folder / AGENT_LOGS) else []
         chosen = choose(self.root, folder / AGENT_LOGS, [entry for entry in logs if is_candidate(entry.name)])
         if chosen.trajectories:
             return chosen
         found = self._read_episodes(logs) or self._read_terminal(folder)
-        return SourceChoice((found,) if found else ())
+        return sources.SourceChoice((found,) if found else ())
 
-    def _read_episodes(self, logs: list[FolderEntry]) -> TrajectorySource | None:
+    def _read_episodes(self, logs: list[FolderEntry]) -> sources.TrajectorySource | None:
         parts = {entry.name: entry.path for entry in logs}
         numbers = sorted({int(match[1]) for name in parts if (match := _EPISODE.match(name))})
         episodes = [{"episode": number, **self._read_episode(number, parts)} for number in numbers]
@@ -232,7 +221,7 @@ class TerminalBenchRun:
         texts = {key: self.root.read(path, _MAX_TERMINAL) for key, path in found if path}
         return {key: storable((text or b"").decode("utf-8", "replace")) for key, text in texts.items()}
 
-    def _read_terminal(self, folder: Path) -> TrajectorySource | None:
+    def _read_terminal(self, folder: Path) -> sources.TrajectorySource | None:
         """Return a stream of JSON events that the agent printed, or else the text of its terminal."""
         path = next((folder / name for name in TERMINAL if self.root.size(folder / name)), None)
         content = self.root.read_ends(path, _MAX_TERMINAL) if path else None
@@ -254,7 +243,3 @@ class TerminalBenchRun:
             event = read_plain(line.encode())
             if isinstance(event, list) and len(event) == 3 and event[1] == "o" and isinstance(event[2], str):
                 yield event[2]
-
-
-def _ends(part: str) -> tuple[str, str]:
-    return f"{part}_started_at", f"{part}_ended_at"

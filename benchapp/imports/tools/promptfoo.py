@@ -8,21 +8,21 @@ here they have no verdict.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 
+from benchapp.imports.logs.spans import as_text
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.benchmark_rows import name_condition
 from benchapp.imports.reading.documents import Document, aware, read_object, read_time
-from benchapp.imports.reading.found_trials import FoundRow, dump_json, graded, of_messages, read_share
+from benchapp.imports.reading.found_trials import FoundRow, graded, of_messages, read_share
 from benchapp.imports.reading.skill_history import read_skill
 from benchapp.imports.reading.walking import FolderEntry, Root, list_names, tail_of
 from runner.base.digests import digest_json
 from runner.base.text import clean
-from runner.base.types import Files, JsonValue, Usage, Verdict
+from runner.base.types import File, Files, JsonValue, Usage, Verdict
 from runner.trajectories.log_records import parse_json
 
 NAME, TITLE = "promptfoo", "promptfoo"
@@ -82,11 +82,15 @@ class Evaluation:
         unjudged = 0
         for place, row in enumerate(self.rows):
             unjudged += row.object("gradingResult").raw.get("reason") == "No assertions"
-            whole: list[JsonValue] = [dict(row.raw), self._setup(row), self.tasks[_identify(row)]]
-            whole += self._mounted(row) or ()
+            about: JsonValue = [
+                dict(row.raw),
+                self._setup(row),
+                self.tasks[_identify(row)],
+                *(self._mounted(row) or ()),
+            ]
             path = f"{self.root.label(self.document.path)}, {row.place}"
             ident = f"{NAME}:{self.ident}/{row.text('id', 200) or place}"
-            yield FoundRow(self.root, path, (ident,), (f"{place:09d}",), partial(self._read, row), whole)
+            yield FoundRow(self.root, path, (ident,), (f"{place:09d}",), partial(self._read, row), about)
         if unjudged:
             self.document.report("results", "an assertion in each test", f"{unjudged} without: no verdict, not a pass")
 
@@ -94,10 +98,8 @@ class Evaluation:
     def tasks(self) -> dict[str, str]:
         """Return the tests' titles by what identifies them. Tests of one title have a part of that behind it."""
         titles = {_identify(row): _title(row) for row in self.rows}
-        same = defaultdict[str, list[str]](list)
-        for ident, title in titles.items():
-            same[title].append(ident)
-        return {ident: title if len(same[title]) == 1 else f"{title} ({ident[:6]})" for ident, title in titles.items()}
+        same = Counter(titles.values())
+        return {ident: title if same[title] == 1 else f"{title} ({ident[:6]})" for ident, title in titles.items()}
 
     @cached_property
     def setups(self) -> dict[str, dict[str, JsonValue]]:
@@ -109,9 +111,8 @@ class Evaluation:
                 texts = {key: provider.object("config").text(key, 200) for key in ("working_dir", "model")}
                 found[_name_provider(provider)] = {key: text for key, text in texts.items() if text}
         for row in self.rows:  # an agent reports the models that it called
-            models = list(row.object("response").object("metadata").object("modelUsage").raw)
             setup = found.setdefault(_name_provider(row.object("provider")), {})
-            if models:
+            if models := list(row.object("response").object("metadata").object("modelUsage").raw):
                 setup.setdefault("model", clean(models[0])[:200] if len(models) == 1 else sources.UNKNOWN)
                 setup["is_agent"] = True
         return found
@@ -137,8 +138,7 @@ class Evaluation:
         response, grading = row.object("response"), row.object("gradingResult")
         # A failed assertion is in `error` too; then it has a grading.
         error = (row.text("error") or response.text("error") or "") if not grading.raw else ""
-        title = self.tasks[_identify(row)]
-        latency = row.amount("latencyMs")
+        title, latency = self.tasks[_identify(row)], row.amount("latencyMs")
         return sources.TrialSource(
             run=self.run(row),
             task=sources.TaskSource(NAME, f"{tail_of(self.document.path.parent, 1)}/{title}", title),
@@ -158,25 +158,21 @@ class Evaluation:
     # --- skills -----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def skills(self) -> dict[str, Files]:
+    def skills(self) -> Mapping[str, Files]:
         """Return the skills of the working folders that were given, as they are now, by the folder's name in the
         configuration."""
-        found = dict[str, Files]()
+        found = dict[str, dict[str, File]]()
         for given in {str(setup.get("working_dir") or "") for setup in self.setups.values()} - {""}:
             above = self.document.path.parent / given
-            skills = (
-                sub for each in SKILLS if self._is_inside(above / each) for sub in self.root.listing(above / each)[0]
-            )
-            files = {path: file for sub in skills for path, file in read_skill(self.root, sub, clean(sub.name)).items()}
-            if self._is_inside(above):
-                found[given] = files
+            if ".." not in above.parts and above.is_relative_to(self.root.base) and self.root.is_dir(above):
+                found[given] = {}
+                for skills in (above / each for each in SKILLS if self.root.is_dir(above / each)):
+                    for skill in self.root.listing(skills)[0]:
+                        found[given] |= read_skill(self.root, skill, clean(skill.name))
         if folders := [given for given, files in found.items() if files]:
             message = f"{list_names(sorted(folders))}: taken as they are now"
             self.document.report("config.providers", "the skills that the agents had", message)
         return found
-
-    def _is_inside(self, folder: Path) -> bool:
-        return ".." not in folder.parts and folder.is_relative_to(self.root.base) and self.root.is_dir(folder)
 
     def _mounted(self, row: Document) -> tuple[str, ...] | None:
         files = self.skills.get(str(self._setup(row).get("working_dir")))
@@ -184,9 +180,9 @@ class Evaluation:
 
     def libraries(self) -> Iterator[sources.LibrarySource]:
         path = self.root.label(self.document.path)
-        for row in {self.run(row).key: row for row in self.rows}.values():
+        for run, row in {self.run(row).key: (self.run(row), row) for row in self.rows}.values():
             if files := self.skills.get(str(self._setup(row).get("working_dir"))):
-                yield sources.LibrarySource(self.run(row), sources.EpisodeSource(), NAME, path, files)
+                yield sources.LibrarySource(run, sources.EpisodeSource(), NAME, path, files)
 
 
 def _name_provider(provider: Document) -> str:
@@ -213,11 +209,10 @@ def _list_checks(result: Document, depth: int = 0) -> Iterator[tuple[str, bool, 
         if part.raw.get("componentResults") and depth < MAX_NESTING:  # a set of assertions
             yield from _list_checks(part, depth + 1)
         elif isinstance(passed := part.raw.get("pass"), bool):
-            assertion = part.object("assertion")
-            value = assertion.raw.get("value")
-            asked = value if isinstance(value, str) else "" if value is None else dump_json(value).decode()
-            kind = assertion.text("metric", 100) or ": ".join(filter(None, (assertion.text("type", 100), asked)))
-            yield clean(kind or "assertion")[:500], passed, part.text("reason", 20_000) or ""
+            asked = part.object("assertion")
+            kind = filter(None, (asked.text("type", 100), as_text(asked.raw.get("value"))))
+            name = asked.text("metric", 100) or ": ".join(kind) or "assertion"
+            yield clean(name)[:500], passed, part.text("reason", 20_000) or ""
 
 
 def _read_verdict(grading: Document) -> Verdict | None:
@@ -243,10 +238,8 @@ def _list_messages(row: Document) -> Iterator[dict[str, JsonValue]]:
         yield {"role": "assistant", "content": "", "tool_calls": [{**shown, "arguments": call.raw.get("input")}]}
         failed = call.raw.get("is_error") is True
         yield {"role": "tool", "tool_call_id": shown["id"], "content": call.raw.get("output"), "is_error": failed}
-    output = response.raw.get("output")
-    if output is not None:
-        text = output if isinstance(output, str) else dump_json(output).decode()
-        yield {"role": "assistant", "content": clean(text)[:MAX_TEXT]}
+    if (output := response.raw.get("output")) is not None:
+        yield {"role": "assistant", "content": clean(as_text(output))[:MAX_TEXT]}
 
 
 def _read_usage(row: Document) -> Usage:

@@ -303,7 +303,11 @@ class Iteration:
         if kind == "metadata":
             self._metadata[tuple(folders)] = entry.path
             return
-        is_log = _LOG.search(name) is not None
+        # In a folder of another name there may be anything: a log is one of a condition, or has a grading next to it.
+        is_run = self.label or inside or any(map(is_condition, folders))
+        is_log = _LOG.search(name) is not None and bool(
+            is_run or self.root.is_file(entry.path.with_name("grading.json"))
+        )
         if not inside and not kind and not is_log:
             self._left.append(entry.name)
             return

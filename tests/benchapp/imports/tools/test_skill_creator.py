@@ -656,6 +656,16 @@ def test_a_benchmark_that_names_its_skill_needs_no_iteration(tmp_path):
 # --- what is broken or hostile ----------------------------------------------------------------------------------------
 
 
+def test_documents_beside_a_benchmark_are_no_logs(tmp_path):
+    """Outside iteration-N a name such as sessions.md says nothing: what agents wrote may lie there."""
+    results = tmp_path / "a-skill" / "evals" / "results"
+    write(results / "benchmark.json", {"metadata": {"skill_name": "a-skill"}, "runs": [row(1, "with_skill", 2)]})
+    write(results / "wiki" / "flask" / "09-sessions.md", "# Sessions\n")
+    run_folder(results / "eval-2" / "gpt", True)
+    bring_in(tmp_path)
+    assert runs() == {"with-skills None": [1.0], "gpt None": [1.0]}
+
+
 def test_everything_readable_comes_in(workspace, tmp_path):
     place = workspace / "iteration-1"
     secret = write(tmp_path / "outside" / "grading.json", grading(True, True, True))
