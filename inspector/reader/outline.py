@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind
 from benchapp.models import Trajectory
-from benchapp.record.trajectory_store import read_outline, read_steps
+from benchapp.record.trajectory_store import StoredJson, read_outline, read_steps
 from benchapp.record.visible import visible
 from inspector.reader.compactions import Cuts
 
@@ -62,7 +62,7 @@ class MapMark(NamedTuple):
 class ChunkSummary:
     """What the summary of one chunk of steps holds. `errors`: the first few steps with one."""
 
-    def __init__(self, first: int, steps: int, summary: Mapping[str, Any]) -> None:
+    def __init__(self, first: int, steps: int, summary: StoredJson) -> None:
         self.first, self.last = first, first + steps - 1
         self.tools: Mapping[str, int] = summary.get("tools", {})
         self.errors: Sequence[int] = summary.get("errors", ())
