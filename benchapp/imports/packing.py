@@ -32,7 +32,7 @@ from runner.trajectories.readers.claude import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 
-READER_VERSION = "import/6"  # raise it when readers find other things in the same source; not part of any record digest
+READER_VERSION = "import/7"  # raise it when readers find other things in the same source; not part of any record digest
 IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; compactions read the stored chunks
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept, only its steps
 MAX_SUBAGENTS = 500

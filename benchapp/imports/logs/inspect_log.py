@@ -26,6 +26,7 @@ from typing import IO, Any, BinaryIO
 
 import zstandard
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import (
     MAX_JSON_BYTES,
     Document,
@@ -33,18 +34,6 @@ from benchapp.imports.reading.documents import (
     read_rest,
     read_time,
     seconds_between,
-)
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
 )
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.encoding import is_finite
@@ -88,7 +77,7 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
     return lambda entry: entry.path.name in _BESIDE
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     seen: dict[str, str] = {}
     for retries in _retries(root, entries):
         logs = [log for entry in retries if (log := _open(root, entry)) is not None]
@@ -160,7 +149,7 @@ class Retried:
         told = (self.logs[0].eval.text("task_id", 200), *(log.ident for log in self.logs))
         self.idents = tuple(dict.fromkeys(ident for ident in told if ident))
 
-    def build_experiment(self) -> FoundExperiment:
+    def build_experiment(self) -> sources.FoundExperiment:
         newest, oldest = self.logs[0], self.logs[-1]
         status = newest.header.text("status", 40)
         if status is None:
@@ -168,7 +157,7 @@ class Retried:
             newest.header.report("", "the header of a log that ended", told)
         first = oldest.eval
         spec = {"format": NAME, "eval_set_id": first.text("eval_set_id", 200), "run_id": first.text("run_id", 200)}
-        source = ExperimentSource(
+        source = sources.ExperimentSource(
             key=f"{NAME}:{oldest.group}",
             name=f"Inspect {first.text('task', 200) or oldest.group}",
             path=self.root.label(newest.entry.path),
@@ -178,7 +167,7 @@ class Retried:
             finished_at=aware(read_time(newest.header.object("stats"), "completed_at")),
             was_cut_short=status in (None, "started", "cancelled"),
         )
-        return FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
+        return sources.FoundExperiment(source, trials=tuple(sorted(self._samples(), key=lambda sample: sample.order)))
 
     def _samples(self) -> Iterator[InspectSample]:
         retried: set[str] = set()
@@ -202,15 +191,15 @@ class Retried:
             retried |= mine
 
     @property
-    def run(self) -> RunSource:
+    def run(self) -> sources.RunSource:
         log = self.logs[0]
         told = log.eval
         setup: dict[str, object] = {"source": NAME, "log": log.entry.path.name[:300]}
         setup |= {key: told.raw[key] for key in ("task", "task_args", "model_args", "config") if told.raw.get(key)}
-        return RunSource(
+        return sources.RunSource(
             harness=told.text("solver", 100) or NAME,
             harness_version=(told.object("packages").text("inspect_ai", 100) or ""),
-            agent_model=told.text("model", 200) or UNKNOWN,
+            agent_model=told.text("model", 200) or sources.UNKNOWN,
             author_model="",
             skills=self.idents[0],
             setup=setup,
@@ -240,7 +229,7 @@ class InspectSample:
                 digest.update(piece)
         return digest.hexdigest()
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         root, path = self.log.root, self.log.entry.path
         # Inspect writes scores, usage and times after the messages.
         raw = read_rest(
@@ -253,15 +242,15 @@ class InspectSample:
             place=self.stored.name[:300],
         )
         told = Document(root, path, raw, self.stored.name[:200])
-        task = self.log.eval.text("task", 150) or UNKNOWN
+        task = self.log.eval.text("task", 150) or sources.UNKNOWN
         started, finished = read_time(told, "started_at"), read_time(told, "completed_at")
         seconds = told.amount("total_time")
         usage = raw.get("model_usage")
-        source = TrajectorySource(self.stored.name[:300], self.stored.open, self.stored.size)
-        return TrialSource(
+        source = sources.TrajectorySource(self.stored.name[:300], self.stored.open, self.stored.size)
+        return sources.TrialSource(
             run=self.task.run,
-            task=TaskSource(NAME, f"{task}/{self.name}"[:300], self.name[:300], family=task),
-            timing=Timing(
+            task=sources.TaskSource(NAME, f"{task}/{self.name}"[:300], self.name[:300], family=task),
+            timing=sources.Timing(
                 started_at=aware(started),
                 finished_at=aware(finished),
                 duration_seconds=seconds if seconds is not None else seconds_between(told, started, finished),
@@ -269,7 +258,7 @@ class InspectSample:
             ),
             verdict=None if told.object("invalidation") else read_scores(told),
             config={key: raw[key] for key in _CONFIG if raw.get(key)},
-            choices=(SourceChoice((source,)),),
+            choices=(sources.SourceChoice((source,)),),
             exception=_exception(told),
             usage=read_model_usage(usage) if isinstance(usage, Mapping) else Usage(),
             agent=self.task.run.harness,
@@ -313,16 +302,20 @@ def _values(name: str, value: JsonValue) -> dict[str, float | None]:
     return {name: None}
 
 
-def _exception(told: Document) -> ExceptionSource | None:
+def _exception(told: Document) -> sources.ExceptionSource | None:
     """Report an invalidated sample as withdrawn: its scores do not count."""
     if withdrawn := told.object("invalidation"):
         reason, author = withdrawn.text("reason", 100_000), withdrawn.text("author", 200)
-        return ExceptionSource("invalidated", f"{reason or 'no reason given'}" + (f" ({author})" if author else ""))
+        return sources.ExceptionSource(
+            "invalidated", f"{reason or 'no reason given'}" + (f" ({author})" if author else "")
+        )
     if error := told.object("error"):
         message = error.text("message", 100_000) or ""
-        return ExceptionSource("error", message, error.text("traceback", 1_000_000) or "")
+        return sources.ExceptionSource("error", message, error.text("traceback", 1_000_000) or "")
     if limit := told.object("limit"):
-        return ExceptionSource(f"limit:{limit.text('type', 60) or UNKNOWN}", f"limit {limit.raw.get('limit')}")
+        return sources.ExceptionSource(
+            f"limit:{limit.text('type', 60) or sources.UNKNOWN}", f"limit {limit.raw.get('limit')}"
+        )
     return None
 
 

@@ -11,18 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from benchapp.imports.logs.spans import Conversation, Message, as_text, judge, parse
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, read_json, read_lines, read_time, seconds_between
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.types import JsonValue, Usage
@@ -43,7 +33,7 @@ def claims_file(root: Root, entry: FolderEntry) -> bool:
     return any(all(mark in head for mark in marks) for marks in _MARKS) and any(kind in head for kind in _TYPES)
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     traces = dict[str, tuple[Document, list[Document], list[Document]]]()  # with observations and scores, by id
     loose = defaultdict[str, list[Document]](list)
     for entry in entries:
@@ -62,9 +52,9 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     for ident, observations in loose.items():
         first = observations[0]
         traces.setdefault(ident, (Document(root, first.path, {"id": ident}, first.place), observations, []))
-    source = ExperimentSource.of_folder(root, root.base, format=NAME, title="Langfuse traces in")
+    source = sources.ExperimentSource.of_folder(root, root.base, format=NAME, title="Langfuse traces in")
     trials = [_find_trial(root, ident, *found) for ident, found in traces.items()]
-    yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
+    yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
 def _iterate_rows(root: Root, entry: FolderEntry) -> Iterator[Document]:
@@ -91,13 +81,15 @@ def _find_trial(
     return FoundRow(root, place, (f"{NAME}:{ident}",), (began, ident), build, about)
 
 
-def _build(ident: str, trace: Document, observations: Sequence[Document], scores: Iterable[Document]) -> TrialSource:
+def _build(
+    ident: str, trace: Document, observations: Sequence[Document], scores: Iterable[Document]
+) -> sources.TrialSource:
     talk, cost, model, failure = Conversation(), Usage(), "", None
     for each in observations:
         kind, at = each.text("type", 40) or "", each.text("startTime", 64) or ""
         failed = each.raw.get("level") == "ERROR"
         if failed:
-            failure = ExceptionSource("error", each.text("statusMessage", 10_000) or "")
+            failure = sources.ExceptionSource("error", each.text("statusMessage", 10_000) or "")
         if kind == "TOOL":
             result = each.raw.get("output") or (each.raw.get("statusMessage") if failed else None)
             talk.add_tool(
@@ -115,19 +107,19 @@ def _build(ident: str, trace: Document, observations: Sequence[Document], scores
     times = [read_time(each, key) for each in observations for key in ("startTime", "endTime") if each.raw.get(key)]
     known = sorted(time for time in map(aware, times) if time)
     began, ended = (known[0], known[-1]) if known else (None, None)
-    return TrialSource(
-        run=RunSource(
-            trace.text("name", 100) or UNKNOWN,
+    return sources.TrialSource(
+        run=sources.RunSource(
+            trace.text("name", 100) or sources.UNKNOWN,
             trace.text("release", 100) or trace.text("version", 100) or "",
-            model or UNKNOWN,
+            model or sources.UNKNOWN,
             "",
             setup={"source": NAME, "environment": trace.raw.get("environment")},
         ),
-        task=TaskSource(NAME, ident, talk.title() or trace.text("name", 200) or ident),
-        timing=Timing(began, ended, duration_seconds=seconds_between(trace, began, ended)),
+        task=sources.TaskSource(NAME, ident, talk.title() or trace.text("name", 200) or ident),
+        timing=sources.Timing(began, ended, duration_seconds=seconds_between(trace, began, ended)),
         verdict=judge(map(_score, scores)),
         config={"trace": ident, "session": trace.raw.get("sessionId"), "tags": trace.raw.get("tags")},
-        choices=(SourceChoice((of_messages("observations", talk.messages),)),) if talk.messages else (),
+        choices=(sources.SourceChoice((of_messages("observations", talk.messages),)),) if talk.messages else (),
         exception=failure if failure and observations[-1].raw.get("level") == "ERROR" else None,
         usage=Usage(cost_usd=cost.cost_usd),
     )

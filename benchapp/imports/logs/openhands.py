@@ -15,18 +15,8 @@ from pathlib import Path
 
 import orjson
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, find_object, read_lines, read_time, seconds_between
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_bytes
 from benchapp.imports.reading.trajectory_files import event_number, join_events
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
@@ -71,7 +61,7 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
     return lambda entry: entry.path.name in _BESIDE
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     conversations: defaultdict[Path, list[FolderEntry]] = defaultdict(list)
     for entry in entries:
         if _is_page(root, entry):
@@ -87,11 +77,13 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
                 trials.append(found)
             else:
                 row.report("instance_id", "each instance once, with its history", "another row; left out")
-        source = ExperimentSource.of_folder(root, entry.path.parent, format=NAME, title=TITLE)
-        yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda trial: trial.order)))
+        source = sources.ExperimentSource.of_folder(root, entry.path.parent, format=NAME, title=TITLE)
+        yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda trial: trial.order)))
     if conversations:
-        source = ExperimentSource.of_folder(root, root.base, format=NAME, title="Conversations in")
-        yield FoundExperiment(source, trials=tuple(_find_conversation(root, *each) for each in conversations.items()))
+        source = sources.ExperimentSource.of_folder(root, root.base, format=NAME, title="Conversations in")
+        yield sources.FoundExperiment(
+            source, trials=tuple(_find_conversation(root, *each) for each in conversations.items())
+        )
 
 
 # --- evaluations ------------------------------------------------------------------------------------------------------
@@ -107,15 +99,15 @@ def _find_instance(root: Root, entry: FolderEntry, row: Document) -> FoundRow | 
     return FoundRow(root, place, (f"{NAME}:{tail_of(entry.path, 4)}/{ident}",), (ident,), build, dict(row.raw))
 
 
-def _build_instance(row: Document, ident: str, file: str) -> TrialSource:
+def _build_instance(row: Document, ident: str, file: str) -> sources.TrialSource:
     about, metrics, error = row.object("metadata"), row.object("metrics"), row.text("error", 100_000)
     used = metrics.object("accumulated_token_usage")
     title = (row.text("instruction") or "").strip().partition("\n")[0]
     events = orjson.dumps(row.raw["history"])
-    return TrialSource(
-        run=RunSource(
+    return sources.TrialSource(
+        run=sources.RunSource(
             harness=NAME,
-            agent_model=about.object("llm_config").text("model", 200) or UNKNOWN,
+            agent_model=about.object("llm_config").text("model", 200) or sources.UNKNOWN,
             author_model="",
             variant=file if about else "",
             setup={
@@ -127,12 +119,14 @@ def _build_instance(row: Document, ident: str, file: str) -> TrialSource:
                 "git_commit": about.raw.get("git_commit"),
             },
         ),
-        task=TaskSource(NAME, ident, ident if title.startswith("<") or not title else f"{ident}: {title[:150]}"),
-        timing=Timing(),
+        task=sources.TaskSource(
+            NAME, ident, ident if title.startswith("<") or not title else f"{ident}: {title[:150]}"
+        ),
+        timing=sources.Timing(),
         verdict=_verdict(row),
         config={"test_result": row.raw.get("test_result"), "git_patch": row.raw.get("git_patch")},
-        choices=(SourceChoice((of_bytes("history", events, format=NAME),)),),
-        exception=ExceptionSource("error", error) if error else None,
+        choices=(sources.SourceChoice((of_bytes("history", events, format=NAME),)),),
+        exception=sources.ExceptionSource("error", error) if error else None,
         usage=Usage(
             used.count("prompt_tokens"),
             used.count("cache_read_tokens"),
@@ -167,7 +161,7 @@ def _find_conversation(root: Root, folder: Path, entries: Sequence[FolderEntry])
     return FoundRow(root, root.label(folder), (f"{NAME}:{ident}",), (ident,), build, None, files)
 
 
-def _build_conversation(root: Root, ident: str, entries: Sequence[FolderEntry], state: Path) -> TrialSource:
+def _build_conversation(root: Root, ident: str, entries: Sequence[FolderEntry], state: Path) -> sources.TrialSource:
     source = join_events(root, entries)
     trajectory = read_trajectory(source.open, source_format=NAME) if source else None
     steps = list(trajectory.steps) if trajectory else []
@@ -176,20 +170,20 @@ def _build_conversation(root: Root, ident: str, entries: Sequence[FolderEntry], 
     model = llm.object("agent").object("llm").text("model", 200) if llm else None
     times = [Document(root, state, {"timestamp": step.timestamp}) for step in steps if step.timestamp]
     began, ended = (read_time(times[place], "timestamp") if times else None for place in (0, -1))
-    return TrialSource(
-        run=RunSource(
+    return sources.TrialSource(
+        run=sources.RunSource(
             NAME,
             (trajectory.head.agent_version if trajectory else None) or "",
-            model or next((step.model for step in steps if step.model), UNKNOWN),
+            model or next((step.model for step in steps if step.model), sources.UNKNOWN),
             "",
             setup={"source": NAME},
         ),
-        task=TaskSource(NAME, ident, asked.partition("\n")[0][:120] or ident),
-        timing=Timing(
+        task=sources.TaskSource(NAME, ident, asked.partition("\n")[0][:120] or ident),
+        timing=sources.Timing(
             aware(began), aware(ended), duration_seconds=seconds_between(times[0], began, ended) if times else None
         ),
         verdict=None,
         config={},
-        choices=(SourceChoice((source,)),) if source else (),
+        choices=(sources.SourceChoice((source,)),) if source else (),
         usage=(trajectory.reported if trajectory else None) or Usage(),
     )

@@ -17,17 +17,7 @@ from itertools import islice
 
 from benchapp.imports.harbor.harbor_trial import suggest_condition
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
-)
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.trajectory_files import FOLDER, find_parent, is_of_subagent, read_call
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.record.redaction import redact_text
@@ -95,10 +85,12 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
     )
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     sessions = [Session(root, entry) for entry in entries]
-    source = ExperimentSource.of_folder(root, root.base, format=NAME, title="Sessions in", name=tail_of(root.base))
-    yield FoundExperiment(source, trials=tuple(sorted(_join_sessions(sessions), key=lambda found: found.order)))
+    source = sources.ExperimentSource.of_folder(
+        root, root.base, format=NAME, title="Sessions in", name=tail_of(root.base)
+    )
+    yield sources.FoundExperiment(source, trials=tuple(sorted(_join_sessions(sessions), key=lambda found: found.order)))
 
 
 def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
@@ -157,7 +149,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.path = self.root.label(self.entry.path)
-        self.source = TrajectorySource.of_file(self.root, self.entry)
+        self.source = sources.TrajectorySource.of_file(self.root, self.entry)
         with self.source.open() as stream:
             start = stream.read(END_BYTES)
         head = self._open().head
@@ -210,7 +202,7 @@ class Session:
             digest.update("".join(f"{key}={value}" for key, value in session.call.items()).encode())
         return digest.hexdigest()
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         opened = self._open()
         head = opened.head  # as of the first step
         steps = list_own_steps(opened)
@@ -224,19 +216,19 @@ class Session:
         name = self.ident
         source = replace(self.source, copied_lines=self.lineage.lines if self.lineage else 0)
         title, suggested = read_title(steps), suggest_condition(self._folder)
-        return TrialSource(
-            run=RunSource(
-                harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
+        return sources.TrialSource(
+            run=sources.RunSource(
+                harness=head.agent_name or HARNESSES.get(self.format, sources.UNKNOWN),
                 harness_version=head.agent_version or "",
-                agent_model=model or UNKNOWN,
+                agent_model=model or sources.UNKNOWN,
                 skills=suggested.get("suggested_condition", ""),  # keeps folders of other conditions apart
                 setup={"source": NAME, "log": self.format, **suggested},
             ),
-            task=TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
-            timing=Timing(started, finished, duration_seconds=self._seconds(started, finished)),
+            task=sources.TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
+            timing=sources.Timing(started, finished, duration_seconds=self._seconds(started, finished)),
             verdict=None,
             config={},
-            choices=(SourceChoice((source, *(side.as_subagent(self) for side in self.sides))),),
+            choices=(sources.SourceChoice((source, *(side.as_subagent(self) for side in self.sides))),),
             session_root=self.session_root,
             lineage=self.lineage.as_json() if self.lineage else {},
         )
@@ -252,7 +244,7 @@ class Session:
             return None
         return seconds
 
-    def as_subagent(self, session: Session) -> TrajectorySource:
+    def as_subagent(self, session: Session) -> sources.TrajectorySource:
         path = self.entry.path
         name = name_of(path.parent if self.format == "kimi-wire" else path.with_suffix(""))
         place = storable(os.path.relpath(path, session.entry.path.parent))

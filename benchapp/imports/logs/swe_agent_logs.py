@@ -13,20 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import read_rest
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
-    separate_namesakes,
-)
 from benchapp.imports.reading.walking import TAIL, FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import JsonValue, Usage
@@ -60,7 +48,7 @@ def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool
     return belongs
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     """Build one experiment for each folder of trajectories."""
     grouped: defaultdict[Path, list[FolderEntry]] = defaultdict(list)
     for entry in entries:
@@ -69,10 +57,10 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     names = _names(list(grouped))
     for folder, mine in grouped.items():
         name = names[folder]
-        source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, name=name)
+        source = sources.ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, name=name)
         instances = [SweAgentInstance(root, entry, name) for entry in mine]
-        separate_namesakes(instances)
-        yield FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))
+        sources.separate_namesakes(instances)
+        yield sources.FoundExperiment(source, trials=tuple(sorted(instances, key=lambda found: found.order)))
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
@@ -113,32 +101,32 @@ class SweAgentInstance:
     def digest(self) -> str:
         return self.root.sha256(self.entry.path)
 
-    def read(self) -> TrialSource:
-        source = TrajectorySource.of_file(self.root, self.entry)
+    def read(self) -> sources.TrialSource:
+        source = sources.TrajectorySource.of_file(self.root, self.entry)
         top = read_rest(self.root, self.entry.path, source.open, streamed=_STREAMED, wanted=("info",))
         info = dict(_object(top.get("info")))
         config = _config(top.get("replay_config") or info.pop("config", None))
         trajectory = read_trajectory(source.open)
         agent = trajectory.head.agent_name or NAME
         ended = str(info.get("exit_status") or "")
-        return TrialSource(
-            run=RunSource(
+        return sources.TrialSource(
+            run=sources.RunSource(
                 harness=agent,
                 harness_version=trajectory.head.agent_version or "",
-                agent_model=_model(config) or UNKNOWN,
+                agent_model=_model(config) or sources.UNKNOWN,
                 author_model="",
                 skills=self.folder,
                 setup={"source": NAME, "folder": self.folder},
             ),
-            task=TaskSource(NAME, self.task, self.task),
-            timing=Timing(),
+            task=sources.TaskSource(NAME, self.task, self.task),
+            timing=sources.Timing(),
             verdict=None,
             config={
                 name: _shorten(value)
                 for name, value in (("info", info), ("environment", top.get("environment")), ("config", config))
             },
-            choices=(SourceChoice((source,)),),
-            exception=ExceptionSource(clean(ended)[:200], "") if ended and ended.lower() != SUBMITTED else None,
+            choices=(sources.SourceChoice((source,)),),
+            exception=sources.ExceptionSource(clean(ended)[:200], "") if ended and ended.lower() != SUBMITTED else None,
             usage=trajectory.reported or Usage(),
             agent=agent,
         )

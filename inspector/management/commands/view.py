@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import socketserver
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.core.servers.basehttp import WSGIRequestHandler
@@ -29,6 +31,8 @@ from benchapp.deploy import view_record
 from benchapp.deploy.static_files import collect_if_changed
 from benchapp.imports.batch import ImportReport, import_paths
 from benchapp.imports.formats import format_names
+from benchapp.imports.upload_import import is_ours, unpack
+from benchapp.imports.uploads import ARCHIVE_ENDINGS, UploadRefused
 from benchapp.management.commands.migrate import fill_empty
 from benchapp.management.import_bar import ImportBar
 from benchapp.models import Episode, Experiment, ImportBatch, Run, Trial
@@ -61,7 +65,8 @@ class Command(BaseCommand):
         collect_if_changed()
         server = _open_server(options["port"])
         with ImportBar(shown=sys.stderr.isatty()) as bar:
-            report = import_paths(paths, progress=bar.tell, waiting=self.stderr.write)
+            names = unpack_archives(paths)
+            report = import_paths(names, progress=bar.tell, waiting=self.stderr.write, names=names)
         self._sum_up(report)
         if not report.total and not options["follow"]:
             sys.exit(1)
@@ -73,7 +78,7 @@ class Command(BaseCommand):
             if not options["no_browser"]:
                 webbrowser.open(address)
             self._work_out()
-            self._wait(paths, report.batch, follow=options["follow"])
+            self._wait(names, report.batch, follow=options["follow"])
         except KeyboardInterrupt:
             pass
         finally:
@@ -98,13 +103,14 @@ class Command(BaseCommand):
         for episode in select_with_library(Episode.objects.all()).select_related("run", "library", "family"):
             diagnose_episode(episode)
 
-    def _wait(self, paths: list[Path], batch: str, *, follow: bool) -> None:
+    def _wait(self, names: dict[Path, str], batch: str, *, follow: bool) -> None:
+        paths = list(names)
         seen = fingerprint_files(paths) if follow else ""
         while True:
             time.sleep(FOLLOWED_SECONDS)
             if follow and (now := fingerprint_files(paths)) != seen:
                 seen = now
-                report = import_paths(paths, continued=ImportBatch.objects.get(public_id=batch))
+                report = import_paths(paths, continued=ImportBatch.objects.get(public_id=batch), names=names)
                 if new := report.counts["created"] + report.counts["changed"]:
                     self.stdout.write(f"{time.strftime('%H:%M:%S')}  {new:,} new or changed")
                     self.stdout.flush()
@@ -131,6 +137,23 @@ def _open_server(port: int) -> _Server:
 class _QuietHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the person looks at the pages."""
+
+
+def unpack_archives(paths: list[Path]) -> dict[Path, str]:
+    """Return what to read, with its name in the record. A zip or tar of a folder is unpacked into the record's
+    folder, and named as if it were next to itself."""
+    found, folder = dict[Path, str](), settings.VAR_DIR / "unpacked"
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier time
+    for number, path in enumerate(paths):
+        if not (path.is_file() and path.name.endswith(ARCHIVE_ENDINGS)) or is_ours(path):
+            found[path] = str(path)
+            continue
+        try:
+            unpack(path, folder / str(number))
+        except UploadRefused as refusal:
+            raise CommandError(str(refusal)) from refusal
+        found |= {top: str(path.absolute().with_name(top.name)) for top in (folder / str(number)).iterdir()}
+    return found
 
 
 def fingerprint_files(paths: list[Path]) -> str:

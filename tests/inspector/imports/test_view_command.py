@@ -17,11 +17,12 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management.base import CommandError
 
 from benchapp.deploy import view_record
 from benchapp.imports.batch import import_paths
 from benchapp.models import Episode
-from inspector.management.commands.view import choose_page, fingerprint_files
+from inspector.management.commands.view import choose_page, fingerprint_files, unpack_archives
 from tests.benchapp.import_folders import job, trial
 from tests.benchapp.log_files import claude_session
 from tests.benchapp.skill_repository import make_skills
@@ -52,6 +53,19 @@ def test_each_set_of_paths_has_its_record_in_the_cache(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("path", "name"), [("/", "all"), ("/tmp/..", "all"), ("/a/.ssh", "ssh"), ("/a/b c\n", "b-c-")])
 def test_a_record_is_named_after_its_folder(path: str, name: str) -> None:
     assert view_record.name_record([path]).startswith(f"records/{name}-")
+
+
+@pytest.mark.django_db
+def test_a_zip_of_a_folder_is_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "VAR_DIR", tmp_path / "record")
+    job(tmp_path / "runs" / "monday", trials=1)
+    names = unpack_archives([Path(shutil.make_archive(str(tmp_path / "sent"), "zip", tmp_path, "runs"))])
+    assert list(names.values()) == [str(tmp_path / "runs")]
+    assert import_paths(names, names=names).counts["created"] == 1
+    assert import_paths([tmp_path / "runs"]).counts["unchanged"] == 1
+    (tmp_path / "no.zip").write_text("no zip")
+    with pytest.raises(CommandError, match="cannot be unpacked"):
+        unpack_archives([tmp_path / "no.zip"])
 
 
 # --- the page that it opens ---------------------------------------------------------------------------------------
