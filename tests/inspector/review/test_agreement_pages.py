@@ -68,9 +68,8 @@ def answer(item: QueueItem, *codes: str, **fields: Any) -> dict[str, Any]:
 def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> None:
     text = client.get(page("agreement", queue)).text
     value = Agreement(queue).codes.estimate.value
-    assert f"α {value:.2f}</b>" in text
-    alphas = text.partition('aria-label="Agreement, Krippendorff')[2].partition("<h2")[0]
-    assert "2/4" not in alphas, "the sentence above has it"
+    assert f"<b>α {value:.2f}</b>" in text
+    assert "2/4" not in text.partition('class="alphas"')[2].partition("<h2")[0], "the sentence above has it"
     assert "no interval: 4 tasks, too few for an interval" in text
     assert "<h1>Two reviewers gave the same codes to 2 of 4 items: read the labels with care.</h1>" in text
     assert "Another sample could differ a lot." in text
@@ -344,7 +343,7 @@ def test_alpha_has_a_word_beside_it_and_unused_codes_are_folded(client: Client, 
     text = client.get(page("agreement", queue)).text
     assert "tentative from .67" in text
     make_code(queue.version, "never used")
-    folded = client.get(page("agreement", queue)).text.partition('<details class="muted">')[2]
+    folded = client.get(page("agreement", queue)).text.partition('<details class="unused-codes">')[2]
     assert "1 code nobody used" in folded
     assert "never used" in folded.partition("</details>")[0]
 
