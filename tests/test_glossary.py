@@ -56,7 +56,7 @@ def read_titles() -> Iterator[tuple[str, str]]:
     for path in TEMPLATES:
         text = path.read_text()
         for title in re.findall(
-            r"\{% block (?:title|heading) %\}(.*?)\{% endblock %\}|<h1(?! class=\"answer-says)[^>]*>(.*?)</h1>",
+            r"\{% block (?:title|heading) %\}(.*?)\{% endblock %\}|<h1(?! class=\"jobs-answer)[^>]*>(.*?)</h1>",
             text,
             re.DOTALL,
         ):
