@@ -21,7 +21,7 @@ from benchapp.models import Square
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.timeline import SkillLane, Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
-from inspector.web.text.formats import status_word
+from inspector.web.text.formats import GLYPHS, status_word
 from runner.base.text import plural
 from runner.base.types import Phase
 
@@ -41,15 +41,6 @@ PHASE_WORDS = {
     Phase.DEPLOYMENT: ("Deployment", "new tasks"),
     Phase.REPLAY: ("Replay", "tasks of acquisition again"),
     Phase.EVALUATION: ("Evaluation", "the library frozen"),
-}
-GLYPHS = {
-    "passed": "✓",
-    "failed": "✗",
-    "unscored": "!",
-    "skipped": "!",
-    "blocked": "⊘",
-    "running": "…",
-    "waiting": "·",
 }
 
 

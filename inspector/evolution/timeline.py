@@ -71,20 +71,13 @@ class TimelineFreeze:
 Event = TimelineTrial | TimelinePatch | TimelineFreeze
 
 
-@dataclass(frozen=True, slots=True)
 class SkillLane:
     """The life of one skill. `points`: (patch, lines after it), in order; `start`: lines at the
-    beginning. `end`: the patch that took it away; `into`: the one skill which that patch wrote."""
+    beginning; `lines`: at the end. `end`: the patch that took it away; `into`: the one skill which that patch wrote."""
 
-    name: str
-    points: tuple[tuple[str, int], ...]
-    start: int = 0
-    end: str = ""
-    into: str = ""
-
-    @property
-    def lines(self) -> int:
-        return self.points[-1][1] if self.points else self.start
+    def __init__(self, name: str, points: Sequence[tuple[str, int]], start: int, end: str, into: str) -> None:
+        self.name, self.points, self.start, self.end, self.into = name, points, start, end, into
+        self.lines = points[-1][1] if points else start
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +233,7 @@ def follow_skills(timeline: Timeline) -> Timeline:
             event = replace(event, skills=tuple(changed))
         events.append(event)
     lanes = (
-        SkillLane(skill, tuple(found), starts.get(skill, 0), *ends.get(skill, ("", "")))
-        for skill, found in points.items()
+        SkillLane(skill, found, starts.get(skill, 0), *ends.get(skill, ("", ""))) for skill, found in points.items()
     )
     return replace(timeline, events=tuple(events), lanes=tuple(lanes))
 

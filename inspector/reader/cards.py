@@ -183,7 +183,9 @@ class StepCard:
             pass
         elif kind is StepKind.SYSTEM and whole.count("\n") > 2:
             self.opening, self.opening_lines = _first_sentence(whole), whole.rstrip("\n").count("\n") + 1
-        elif not facts.mask and 0 < len(whole) <= min(PROSE_CHARS, room) and _has_short_lines(whole):
+        elif facts.mask or not 0 < len(whole) <= min(PROSE_CHARS, room):
+            pass
+        elif max(map(len, whole.split("\n"))) <= LINE_CHARS:
             self.prose = _draw_prose(whole, PROMPT_LINES if kind is StepKind.TASK else PROSE_LINES)
             self.plain = None
         self.prose_chars = len(whole) if self.prose else 0
@@ -226,10 +228,6 @@ def draw_cards(steps: Sequence[StepView], stored: Sequence[StoredStep], facts: F
         room -= card.prose_chars
         cards.append(card)
     return cards
-
-
-def _has_short_lines(text: str) -> bool:
-    return max(map(len, text.split("\n"))) <= LINE_CHARS
 
 
 def _is_nothing(whole: str, message: CardText, step: Step) -> bool:

@@ -97,25 +97,25 @@ def _split_pieces(text: str) -> tuple[tuple[str, bool], ...]:
 # --- what it left out -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class CutState:
-    """Of one step and one reader: cut, or cut in part."""
+    """Of one step and one reader: cut, or cut in part. `extent`: cut, part."""
 
-    kind: str
-    extent: str  # cut, part
-
-    @property
-    def words(self) -> str:
-        return f"cut {'in part ' if self.extent == 'part' else ''}for {READERS[self.kind]}"
+    def __init__(self, kind: str, extent: str) -> None:
+        self.kind, self.extent = kind, extent
+        self.words = f"cut {'in part ' if extent == 'part' else ''}for {READERS[kind]}"
 
 
-@dataclass(frozen=True, slots=True)
 class KeptSpans:
     """What one compaction kept: (step, field) -> stretches, and the steps it kept anything of, whole or in part."""
 
-    fields: Mapping[tuple[int, str], list[tuple[int, int]]]
-    partial: frozenset[int]
-    steps: frozenset[int]
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.fields: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        for step, name, start, end, _, _ in sorted(spans, key=lambda span: span[2:4]):
+            self.fields.setdefault((step, name), []).append((start, end))
+        lengths = {(step, name): length for step, name, _, _, length, _ in spans}
+        sizes = {place: sum(end - start for start, end in kept) for place, kept in self.fields.items()}
+        self.partial = frozenset(place[0] for place, size in sizes.items() if size < lengths[place])
+        self.steps = frozenset(step for step, _ in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +154,4 @@ class Cuts:
 def read_cuts(compactions: Mapping[str, Compaction]) -> Cuts:
     """One query, where there are compactions."""
     contents = Blob.objects.read_many([found.spans_id for found in compactions.values()]) if compactions else {}
-    return Cuts({kind: _turn_round(orjson.loads(contents[one.spans_id])) for kind, one in compactions.items()})
-
-
-def _turn_round(spans: Sequence[Span]) -> KeptSpans:
-    fields: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for step, name, start, end, _, _ in sorted(spans, key=lambda span: span[2:4]):
-        fields.setdefault((step, name), []).append((start, end))
-    lengths = {(step, name): length for step, name, _, _, length, _ in spans}
-    partial = (place[0] for place, kept in fields.items() if sum(end - start for start, end in kept) < lengths[place])
-    return KeptSpans(fields, frozenset(partial), frozenset(step for step, _ in fields))
+    return Cuts({kind: KeptSpans(orjson.loads(contents[one.spans_id])) for kind, one in compactions.items()})

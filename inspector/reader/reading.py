@@ -29,7 +29,7 @@ from inspector.reader.outline import (
     time_steps,
 )
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
-from inspector.reader.verdict import VERDICTS, VerdictView, decide_checks, read_verdicts
+from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, read_verdicts
 from inspector.web.subject import choose_row
 from runner.base.text import parse_count
 from runner.base.types import UseKind
@@ -145,7 +145,7 @@ class StepReading:
             found = find_next(trajectory, self.chunks, list(self.skills), query.get("next", ""), after)
             self.window = parse_chunk(trajectory.steps_total, {"at": str(found if found is not None else after)})
         self.cuts = read_cuts(compactions or {})
-        self.decided = decide_checks(verdict, self.index if judged else None)
+        self.decided = DecidedVerdict(verdict, self.index if judged else None)
         self.clocks = time_steps(self.index.glances) if self.index else {}
         self.stored, self.cards = list[StoredStep](), list[StepCard]()
         if trajectory and with_steps:
@@ -255,21 +255,17 @@ def choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Tra
 # --- skills -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class SkillUsage(Shaped):
     """One skill of the attempt: was it mounted, how was it used, and its first step."""
 
-    slug: str
-    is_mounted: bool
-    kinds: tuple[str, ...]
-    first_step: int | None
-    uses: int
-
     json_shape = JsonShape("mounted=is_mounted used=kinds first_step")
 
-    @property
-    def word(self) -> str:
-        return ", ".join(self.kinds) if self.kinds else "not read"
+    def __init__(self, slug: str, found: Sequence[SkillUse]) -> None:
+        used = [use for use in found if use.kind != UseKind.MOUNTED]
+        self.slug, self.is_mounted, self.uses = visible(slug), len(used) < len(found), len(used)
+        self.kinds = list(dict.fromkeys(use.kind for use in used))
+        self.first_step = min((use.step for use in used if use.step is not None), default=None)
+        self.word = ", ".join(self.kinds) if self.kinds else "not read"
 
 
 def read_uses(attempt: Attempt | None) -> list[SkillUse]:
@@ -286,12 +282,7 @@ def build_skill_usages(uses: Sequence[SkillUse]) -> list[SkillUsage]:
     by_slug: dict[str, list[SkillUse]] = defaultdict(list)
     for use in uses:
         by_slug[use.skill].append(use)
-    facts = []
-    for slug, found in by_slug.items():
-        used = [use for use in found if use.kind != UseKind.MOUNTED]
-        steps = [use.step for use in used if use.step is not None]
-        kinds = tuple(dict.fromkeys(use.kind for use in used))
-        facts.append(SkillUsage(visible(slug), len(used) < len(found), kinds, min(steps, default=None), len(used)))
+    facts = (SkillUsage(slug, found) for slug, found in by_slug.items())
     return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
 
 

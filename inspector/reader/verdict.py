@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Prefetch, prefetch_related_objects
 
@@ -143,47 +143,36 @@ def read_verdicts(attempt: Attempt | None, *, clean: Callable[[str], str] = visi
 # --- the steps that decided it ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class DecidedVerdict:
-    """`trail`: the steps that led to the failed checks, in order. `chief`: the one to read first. `flags`: of every
-    deciding step its words. `steps`: of every step all that was found."""
+    """The verdict with groups that have a failed check first, and with the steps behind each check where there is an
+    index of them. `trail`: the steps that led to the failed checks, in order. `chief`: the one to read first. `flags`:
+    of every deciding step its words. `steps`: of every step all that was found."""
 
-    verdict: VerdictView | None
-    trail: tuple[DecidingStep, ...] = ()
-    chief: DecidingStep | None = None
-    flags: dict[int, list[str]] = field(default_factory=dict)
-    steps: dict[int, list[DecidingStep]] = field(default_factory=dict)
-
-
-def decide_checks(view: VerdictView | None, index: StepIndex | None) -> DecidedVerdict:
-    """Put groups with a failed check first, and name the steps behind each check where there is an index of them."""
-    if view is None:
-        return DecidedVerdict(None)
-    view = copy(view)
-    groups = [copy(group) for group in view.groups]
-    view.groups = sorted(groups, key=lambda group: all(check.status == "skipped" for check in group.open))
-    for group in view.groups:
-        group.open, group.good = _decide_lines(group.open, index), _decide_lines(group.good, index)
-    # The first failed check shows its comparisons: what the others found mostly follows from it.
-    first = next((line for group in view.groups for line in group.open), None)
-    for group in view.groups:
-        group.open = [line if line is first else replace(line, rows=1) for line in group.open]
-    failed = view.failed
-    found = [one for check in failed for one in check.decided if one.rule is not Rule.SUBMIT]
-    chiefs = [chief for check in failed if (chief := choose_chief(check.decided))]
-    wrote = Counter(one.step for one in chiefs)  # step -> checks that it failed
-    steps: dict[int, list[DecidingStep]] = {}
-    for one in dict.fromkeys(found):
-        steps.setdefault(one.step, []).append(one)
-    return DecidedVerdict(
-        verdict=view,
-        trail=tuple(ones[0] for _, ones in sorted(steps.items()))[:TRAIL],
-        chief=max(chiefs, key=lambda one: wrote[one.step], default=None),  # of equals the first check's
-        flags={
-            step: list(dict.fromkeys(_write_flag(one, wrote[step]) for one in ones)) for step, ones in steps.items()
-        },
-        steps=steps,
-    )
+    def __init__(self, view: VerdictView | None, index: StepIndex | None) -> None:
+        self.verdict, self.steps = view and copy(view), dict[int, list[DecidingStep]]()
+        groups = [copy(group) for group in view.groups] if view else []
+        groups.sort(key=lambda group: all(check.status == "skipped" for check in group.open))
+        for group in groups:
+            group.open, group.good = _decide_lines(group.open, index), _decide_lines(group.good, index)
+        # The first failed check shows its comparisons: what the others found mostly follows from it.
+        first = next((line for group in groups for line in group.open), None)
+        for group in groups:
+            group.open = [line if line is first else replace(line, rows=1) for line in group.open]
+        failed = []
+        if self.verdict:
+            self.verdict.groups = groups
+            failed = self.verdict.failed
+        found = [one for check in failed for one in check.decided if one.rule is not Rule.SUBMIT]
+        chiefs = [chief for check in failed if (chief := choose_chief(check.decided))]
+        wrote = Counter(one.step for one in chiefs)  # step -> checks that it failed
+        for one in dict.fromkeys(found):
+            self.steps.setdefault(one.step, []).append(one)
+        self.trail = [ones[0] for _, ones in sorted(self.steps.items())][:TRAIL]
+        self.chief = max(chiefs, key=lambda one: wrote[one.step], default=None)  # of equals the first check's
+        self.flags = {
+            step: list(dict.fromkeys(_write_flag(one, wrote[step]) for one in ones))
+            for step, ones in self.steps.items()
+        }
 
 
 def _decide_lines(lines: Sequence[CheckLine], index: StepIndex | None) -> list[CheckLine]:

@@ -29,6 +29,7 @@ from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.web.text.formats import (
+    GLYPHS,
     UNKNOWN,
     all_tokens,
     compact,
@@ -72,7 +73,6 @@ _TONES = {
     "acc": ("running", "frozen"),
 }
 TONES = {word: tone for tone, words in _TONES.items() for word in words}
-GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "blocked": "⊘", "running": "…", "waiting": "·"}
 FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
 
 

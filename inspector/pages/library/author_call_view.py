@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from urllib.parse import urlencode
 from uuid import UUID
@@ -291,20 +290,13 @@ def _name_values(message: PackMessage) -> str:
 # --- the evidence: what compaction kept of a trial ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class SeenPassage:
     """A piece of a field. Of one that the author did not see,
     `left_out` characters from `start` to `end` are not drawn."""
 
-    seen: bool
-    head: str
-    tail: str = ""
-    start: int = 0
-    end: int = 0
-
-    @property
-    def left_out(self) -> int:
-        return self.end - self.start
+    def __init__(self, seen: bool, head: str, tail: str = "", start: int = 0, end: int = 0) -> None:
+        self.seen, self.head, self.tail, self.start, self.end = seen, head, tail, start, end
+        self.left_out = end - start
 
 
 class SeenStep:

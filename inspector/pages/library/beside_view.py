@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -25,10 +26,10 @@ from inspector.evolution.strip_drawing import Place, StripForm, count_patches, d
 from inspector.pages.library.between import LineStories
 from inspector.pages.library.changes import read_contents, read_versions
 from inspector.pages.library.library_view import EPISODE
-from inspector.pages.library.rail import choose_episode, open_course
+from inspector.pages.library.rail import LibraryCourse, choose_episode
 from inspector.web.responses import link_to, render_page
 from inspector.web.subject import head_of, of_run
-from inspector.web.text.diff import DiffRow, draw_source_rows
+from inspector.web.text.diff import DiffRow, RowPair, draw_source_rows
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.text import plural
 from runner.base.types import Phase
@@ -52,44 +53,26 @@ class SkillFacts:
     readers: Rate
 
 
-@dataclass(frozen=True, slots=True)
 class SkillPair:
     """Two skills with likeness, the share of all their words that both use; or one that has no counterpart."""
 
-    left: SkillFacts | None
-    right: SkillFacts | None
-    likeness: float | None = None
-
-    @property
-    def percent(self) -> int:
-        return int(half_up(100 * (self.likeness or 0)))
+    def __init__(self, left: SkillFacts | None, right: SkillFacts | None, likeness: float | None = None) -> None:
+        self.left, self.right, self.likeness = left, right, likeness
+        self.percent = int(half_up(100 * (likeness or 0)))
 
 
-@dataclass(frozen=True, slots=True)
-class SideBySide:
-    """A line and the one of the other text that uses its words; one of them None where there is none."""
-
-    left: DiffRow | None
-    right: DiffRow | None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPair:
+class TaskPair(NamedTuple):
     """The same task with either library."""
 
     left: Square
     right: Square
-
-    @property
-    def differs(self) -> bool:
-        return self.left.success is not self.right.success
 
 
 class LibrarySide:
     """One of the two: its episode, the course of its library, and the skills it ended with."""
 
     def __init__(self, run: Run, episode: Episode) -> None:
-        self.run, self.episode, self.course = run, episode, open_course(run, episode)
+        self.run, self.episode, self.course = run, episode, LibraryCourse(run, episode)
         (versions,) = read_versions(self.course.rail.states[-1].snapshot)
         main = {
             path.partition("/")[0]: path for path in versions if path.count("/") == 1 and path.endswith("/SKILL.md")
@@ -127,7 +110,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
     named = (pair for pair in pairs if asked and asked in [side.name for side in (pair.left, pair.right) if side])
     chosen = next(named, pairs[0] if pairs else None)
     only = query.get("show") == "differs"
-    rows, left_out = list[SideBySide](), 0
+    rows, left_out = list[RowPair](), 0
     if chosen:
         rows = align_lines(_read_lines(left, chosen.left), _read_lines(right, chosen.right) if right else [])
         left_out = max(skill.lines - MAX_LINES for skill in (chosen.left, chosen.right) if skill)
@@ -144,7 +127,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
             "tasks": TASK.read_all(tasks),
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
-    differing = [pair for pair in tasks if pair.differs]
+    differing = [pair for pair in tasks if pair.left.success is not pair.right.success]
     strips = _draw_strips([left, right] if right else [left])
     beside = {
         "left": left,
@@ -241,37 +224,30 @@ def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow
     return LineStories(side.course, skill.path).add_to(shown, place, place)
 
 
-def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[SideBySide]:
+def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[RowPair]:
     """Align the lines in the order of both files, so that all pairs share as many words as possible.
     A pair shares at least a third of its words."""
-    like = [[_compare_lines(one, other) for other in map(_line_words, right)] for one in map(_line_words, left)]
+    ours, theirs = ([(row.text.strip(), frozenset(find_words(row.text))) for row in rows] for rows in (left, right))
+    like = [[1.0 if text == other else _compare(own, words) for other, words in theirs] for text, own in ours]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):
         for j in range(len(right) - 1, -1, -1):
             paired = like[i][j] + best[i + 1][j + 1] if like[i][j] >= MIN_LINE_LIKE else 0.0
             best[i][j] = max(paired, best[i + 1][j], best[i][j + 1])
-    rows: list[SideBySide] = []
+    rows: list[RowPair] = []
     i = j = 0
     while i < len(left) or j < len(right):
         is_inside = i < len(left) and j < len(right)
         if is_inside and like[i][j] >= MIN_LINE_LIKE and best[i][j] == like[i][j] + best[i + 1][j + 1]:
-            rows.append(SideBySide(left[i], right[j]))
+            rows.append(RowPair(left[i], right[j]))
             i, j = i + 1, j + 1
         elif j == len(right) or (i < len(left) and best[i][j] == best[i + 1][j]):
-            rows.append(SideBySide(left[i], None))
+            rows.append(RowPair(left[i], None))
             i += 1
         else:
-            rows.append(SideBySide(None, right[j]))
+            rows.append(RowPair(None, right[j]))
             j += 1
     return rows
-
-
-def _line_words(row: DiffRow) -> tuple[str, frozenset[str]]:
-    return row.text.strip(), frozenset(find_words(row.text))
-
-
-def _compare_lines(left: tuple[str, frozenset[str]], right: tuple[str, frozenset[str]]) -> float:
-    return 1.0 if left[0] == right[0] else _compare(left[1], right[1])
 
 
 def _find_most_read(rows: Iterable[DiffRow | None]) -> DiffRow | None:

@@ -23,7 +23,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import Move, is_binary
 from inspector.pages.library.changes import FileChange, build_tree, compare_versions, read_contents, read_versions
 from inspector.pages.library.probe import RESULT, read_probes_about, read_probes_by_decision
-from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence
+from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, read_evidence
 from inspector.reader.compactions import Segment
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import find_neighbours, head_of, of_run, once_for
@@ -156,7 +156,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     context = head_of(run, episodes, episode)
     if episode is None:
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
-    course = open_course(run, episode)
+    course = LibraryCourse(run, episode)
     rail = course.rail
     state = rail.round(query.get("at", ""))
     place = rail.states.index(state)
@@ -215,7 +215,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
 
 def find_line(episode: Episode, decision: Decision, at: str, path: str, text: str) -> ChosenLine | None:
     """Return the first line of this text that the decision wrote, in the state `at`. None where it is gone."""
-    course = open_course(episode.run, episode)
+    course = LibraryCourse(episode.run, episode)
     state = course.rail.round(at)
     (versions,) = read_versions(state.snapshot)
     if path not in versions:

@@ -31,7 +31,7 @@ from inspector.pages.library.rail import ShownTrial
 from inspector.reader.outline import read_chunk_summaries
 from inspector.reader.reading import TrialReading, choose_attempt, choose_trajectory, read_instruction
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
-from inspector.reader.verdict import decide_checks, read_verdicts, write_ending
+from inspector.reader.verdict import DecidedVerdict, read_verdicts, write_ending
 from inspector.web.responses import attach
 from inspector.web.subject import of_run, refuse_closed
 from runner.base.text import plural
@@ -65,7 +65,7 @@ class Account:
         self.deciding: list[tuple[int, str]] = []
         if self.trajectory and self.verdicts:  # as the trial's page finds them
             index = read_step_index(self.trajectory, len(read_chunk_summaries(self.trajectory)))
-            trail = decide_checks(self.verdicts[0], index).trail
+            trail = DecidedVerdict(self.verdicts[0], index).trail
             self.deciding = [(one.step, visible(redactor.text(one.words))) for one in trail]
 
     def _draw(self, first: int, count: int, redactor: Redactor) -> list[StepView]:

@@ -37,7 +37,6 @@ from inspector.pages.library.rail import (
     TellingStop,
     choose_episode,
     find_stops_beside,
-    open_course,
     read_evidence,
     read_verdict_seen,
     select,
@@ -111,7 +110,7 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     episode = next((each for each in choose_episode(run)[0] if str(each.public_id) == asked), None)
     chosen = None
     if episode:
-        course = open_course(run, episode)
+        course = LibraryCourse(run, episode)
         changes, _ = _read_selected(_select(course.rail, request.GET, course.find_telling()))
         chosen = _find_change(changes, request.GET.get("file", ""))
     if chosen is None:
@@ -170,7 +169,7 @@ class TimeMachine:
     """
 
     def __init__(self, run: Run, episode: Episode, query: Mapping[str, str]) -> None:
-        course = open_course(run, episode)
+        course = LibraryCourse(run, episode)
         self.telling = course.find_telling()
         self.episode, self.rail = episode, course.rail
         self.selection = selection = _select(course.rail, query, self.telling)

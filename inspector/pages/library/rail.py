@@ -21,7 +21,7 @@ from benchapp.analysis.lineage.attribution import (
     split_by_family,
 )
 from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, find_state, read_history
-from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
+from benchapp.analysis.lineage.line_history import WorkedTrial, read_lineage
 from benchapp.models import Decision, DecisionEvidence, Entry, Episode, Run, SnapshotFile, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
@@ -72,16 +72,20 @@ class RailStop:
         self.family = decision.family_id if decision else seeding.family_id if seeding else None
 
 
-@dataclass(frozen=True, slots=True)
 class Rail:
     """The states of a library and the stops between them, in order."""
 
-    states: tuple[LibraryState, ...]
-    stops: tuple[RailStop, ...]
-
-    @property
-    def last_state(self) -> str:
-        return self.states[-1].key
+    def __init__(self, history: LibraryHistory, *, seeded: str = CURATED) -> None:
+        """`seeded`: the word for what comes in without an author."""
+        start = history.states[0]
+        word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
+        self.states, self.last_state = history.states, history.states[-1].key
+        self.stops = [RailStop((word, "○", ""), start, start)]
+        for step in history.steps:
+            self.stops.append(
+                RailStop(describe_step(step, seeded), step.before, step.after, step.entry, step.is_branch)
+            )
+        self.seal = next((stop for stop in self.stops if stop.kind == "freeze"), None)
 
     def round(self, name: str) -> LibraryState:
         """Return the state that a person names, by its number too; nonsense falls back to the last."""
@@ -94,42 +98,19 @@ class Rail:
         """Return the stop that left this state behind."""
         return next((stop for stop in self.stops if stop.changed and stop.after is state), None)
 
-    @property
-    def seal(self) -> RailStop | None:
-        return next((stop for stop in self.stops if stop.kind == "freeze"), None)
 
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """What the page shows: two states, and the stop that led from one to the other where there is one."""
 
-    before: LibraryState
-    after: LibraryState
-    stop: RailStop | None
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.stop.decision if self.stop else None
-
-    @property
-    def is_one_state(self) -> bool:
-        return self.before is self.after
+    def __init__(self, before: LibraryState, after: LibraryState, stop: RailStop | None) -> None:
+        self.before, self.after, self.stop = before, after, stop
+        self.decision, self.is_one_state = stop.decision if stop else None, before is after
 
 
 def open_rail(run: Run, episode: Episode) -> Rail:
     """Return the rail of an episode, read in one query."""
     history = once_for(run, ("history", episode.pk), lambda: read_history(episode))
-    return build_rail(history, seeded=describe_seeding(run, episode))
-
-
-def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
-    """Build the rail. `seeded`: the word for what comes in without an author."""
-    start = history.states[0]
-    word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
-    stops = [RailStop((word, "○", ""), start, start)]
-    for step in history.steps:
-        stops.append(RailStop(describe_step(step, seeded), step.before, step.after, step.entry, step.is_branch))
-    return Rail(history.states, tuple(stops))
+    return Rail(history, seeded=describe_seeding(run, episode))
 
 
 def select(
@@ -203,21 +184,23 @@ class TellingStop:
     ended: Ended
 
 
-@dataclass(frozen=True, slots=True)
 class LibraryCourse:
     """The course of an episode's library: its rail, who wrote each line, and the same tasks under no-skill."""
 
-    rail: Rail
-    lineage: Lineage
-    baseline: Baseline
-    history: LibraryHistory
+    def __init__(self, run: Run, episode: Episode, history: LibraryHistory | None = None) -> None:
+        """`history`: its states, if the page has read them."""
+        self.history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
+        self.rail = Rail(self.history, seeded=describe_seeding(run, episode))
+        self.lineage = read_lineage(run, episode, self.rail.states)
+        tasks = frozenset(trial.task for trial in self.lineage.trials)
+        self.baseline: Baseline = once_for(run, ("no skill", tasks), lambda: read_no_skill(run, tasks))
 
     def place_of(self, state: LibraryState) -> int:
         return self.rail.states.index(state)
 
     def list_between(self, selection: Selection) -> list[RailStop]:
         """Return the decisions and seedings after the earlier state, up to the one that made the later."""
-        stops = list(self.rail.stops)
+        stops = self.rail.stops
         maker, last = self.rail.find_maker(selection.before), self.rail.find_maker(selection.after)
         first, end = stops.index(maker) + 1 if maker else 0, stops.index(last) + 1 if last else 0
         return [stop for stop in stops[first:end] if stop.decision or stop.seeding]
@@ -251,15 +234,6 @@ class LibraryCourse:
         trials = list_trials_with_lines(self.lineage, skills_at, born=0)
         split = split_by_family(trials, stop.family if stop else None, self.baseline)
         return Users(change.path, count_later_trials(trials, self.baseline), *split)
-
-
-def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
-    """Open the course of a library. `history`: its states, if the page has read them."""
-    history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
-    rail = build_rail(history, seeded=describe_seeding(run, episode))
-    lineage = read_lineage(run, episode, rail.states)
-    tasks = frozenset(trial.task for trial in lineage.trials)
-    return LibraryCourse(rail, lineage, once_for(run, ("no skill", tasks), lambda: read_no_skill(run, tasks)), history)
 
 
 def read_evidence(decision: Decision) -> list[ShownTrial]:

@@ -28,7 +28,7 @@ from inspector.evolution.timeline import (
     read_timelines,
 )
 from inspector.pages.library.changes import draw_changes, read_changes
-from inspector.pages.library.rail import open_course
+from inspector.pages.library.rail import LibraryCourse
 from inspector.web.subject import choose_row, find_neighbours, review_access
 from inspector.web.text.diff import DiffRow, LineSign
 from runner.base.text import plural
@@ -136,7 +136,7 @@ class Cursor:
         name, revisions = f"telling-{episode.public_id}", read_revisions(run.experiment) if has_ended(run) else None
         fact = take_fact(run.experiment, name, revisions) if revisions is not None else None
         if fact is None:
-            telling = open_course(run, episode, self.timeline.history).find_telling()
+            telling = LibraryCourse(run, episode, self.timeline.history).find_telling()
             fact = {"key": telling.stop.key if telling else ""}
             if revisions is not None:
                 keep_fact(run.experiment, name, revisions, fact)

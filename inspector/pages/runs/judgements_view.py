@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,31 +72,13 @@ class TaskLine:
     outcomes: tuple[MeasuredOutcome, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Ending:
-    """How the questions of one metric ended."""
+    """How the questions of one metric ended. `counts`: status, its words, units."""
 
-    metric: Metric
-    total: int
-    counts: tuple[tuple[str, str, int], ...]  # status, its words, units
-    contradictions: int
-
-    @property
-    def unusable(self) -> int:
-        return sum(count for status, _, count in self.counts if status in UNUSABLE)
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadLine:
-    """One measure's spread over samples and over replicates."""
-
-    name: str
-    samples: Spread | None
-    replicates: Spread | None
-
-    @property
-    def both(self) -> tuple[Spread | None, Spread | None]:
-        return self.samples, self.replicates
+    def __init__(self, metric: Metric, found: Counter[str], contradictions: int) -> None:
+        self.metric, self.total, self.contradictions = metric, found.total(), contradictions
+        self.counts = [(status, words, found[status]) for status, words in STATUS_WORDS.items() if found[status]]
+        self.unusable = sum(count for status, _, count in self.counts if status in UNUSABLE)
 
 
 @of_run
@@ -122,7 +105,9 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
     whole = TaskLine("mean over tasks", None, _find_means(rows), tuple(of_all))
     measured = by_measure(rows)
     parts = [(measure, mean_over_tasks(measured.get(measure.key, ()))) for measure in PARTS]
-    ended, retried, spreads = _list_endings(judging), count_retried(judging), _list_spreads(run, judging, rows)
+    found, against = endings(judging), contradictions(judging)
+    ended = [Ending(each, found[each], against.get(each, 0)) for each in ASKED_METRICS if each in found]
+    retried, spreads = count_retried(judging), _list_spreads(run, judging, rows)
 
     # The questions, without trials that are closed to this person.
     metric, status, family = (request.GET.get(name, "") for name in ("metric", "status", "family"))
@@ -147,7 +132,10 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
             {**ENDING.read(ending), **{status: count for status, _, count in ending.counts}} for ending in ended
         ],
         "asked_again": retried,
-        "spread": SPREAD_LINE.read_all(spreads),
+        "spread": [
+            {"measure": name, **{of: found and SPREAD.read(found) for of, found in both.items()}}
+            for name, both in spreads
+        ],
         "questions": QUESTION.read_all(page),
     }
     context["this"] = {
@@ -188,27 +176,17 @@ def _find_means(rows: Sequence[JudgedRow]) -> tuple[Mean | None, ...]:
     return tuple(mean_over_tasks(found.get(measure.key, ())) for measure in MEASURES)
 
 
-def _list_endings(judging: Judging) -> list[Ending]:
-    found, against = endings(judging), contradictions(judging)
-    ended = []
-    for metric in ASKED_METRICS:
-        if metric in found:
-            counts = ((status, words, found[metric][status]) for status, words in STATUS_WORDS.items())
-            kept = tuple(each for each in counts if each[2])
-            ended.append(Ending(metric, found[metric].total(), kept, against.get(metric, 0)))
-    return ended
-
-
-def _list_spreads(run: Run, judging: Judging, rows: Sequence[JudgedRow]) -> list[SpreadLine]:
-    """Return the spread of what was sampled or rerun more than once."""
+def _list_spreads(run: Run, judging: Judging, rows: Sequence[JudgedRow]) -> list[tuple[str, dict[str, Spread | None]]]:
+    """Return each measure that was sampled or rerun more than once, with its spread over samples and replicates."""
     samples = over_samples([*rows, *outcome_rows(run)])
     alike = read_judged_rows(replicates_of(judging))
     replicates = over_replicates(alike) if len(alike) > 1 else {}
     lines = []
     for key, name in [*((str(measure.key), measure.name) for measure in MEASURES), ("accuracy", "accuracy")]:
-        both = [spread if spread and spread.n > 1 else None for spread in (samples.get(key), replicates.get(key))]
-        if any(both):
-            lines.append(SpreadLine(name, *both))
+        found = {"samples": samples.get(key), "replicates": replicates.get(key)}
+        both = {of: spread if spread and spread.n > 1 else None for of, spread in found.items()}
+        if any(both.values()):
+            lines.append((name, both))
     return lines
 
 
@@ -280,11 +258,6 @@ MEAN = JsonShape("value rows tasks")
 OUTCOME = JsonShape("mean *rate")
 ENDING = JsonShape("metric questions=total contradictions")
 SPREAD = JsonShape("n mean sd")
-SPREAD_LINE = JsonShape(
-    "measure=name",
-    ("samples", lambda line: line.samples and SPREAD.read(line.samples)),
-    ("replicates", lambda line: line.replicates and SPREAD.read(line.replicates)),
-)
 JUDGED_BY = JsonShape("id=public_id model scripted prompt_version repeat metrics started_at finished_at stopped")
 JUDGEMENT = JsonShape("item raw label? value reason")
 QUESTION = JsonShape(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 
@@ -51,10 +50,7 @@ class FunnelChoices:
         self.whose = among("whose", WHOSE, "all")
         self.skill, self.episode = query.get("skill", ""), query.get("episode", "")
         self.share = among("share", dict(SHARES), "25")
-
-    @property
-    def least(self) -> float:
-        return dict(SHARES)[self.share]
+        self.least = dict(SHARES)[self.share]
 
     def takes(self, chance: NoiseRate, episodes: Mapping[int, Episode]) -> bool:
         return (
@@ -64,30 +60,20 @@ class FunnelChoices:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class FunnelStage:
-    """One bar: the trials that came so far, of those of the first stage; x and width of its parts."""
+    """One bar: the trials that came so far, of those of the first stage. `unknown`: trials of the stage before that may
+    have come here or not. `parts`: (class, x, width) of passed, failed, unscored, unknown."""
 
-    name: str
-    tally: TrialTally
-    of: int
-    width: float  # of one trial
-    unknown: int = 0  # trials of the stage before: unknown whether they came here
-
-    @property
-    def failed(self) -> int:
-        return self.tally.scored - self.tally.passed
-
-    @property
-    def parts(self) -> list[tuple[str, float, float]]:
-        """Return (class, x, width) of passed, failed, unscored, unknown."""
-        counts = self.tally.passed, self.failed, self.tally.unscored, self.unknown
-        found, x = [], 0.0
-        for name, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):
+    def __init__(self, name: str, tally: TrialTally, of: int, width: float, unknown: int = 0) -> None:
+        """`width`: of one trial."""
+        self.name, self.tally, self.of, self.unknown = name, tally, of, unknown
+        self.failed = tally.scored - tally.passed
+        self.parts, x = list[tuple[str, float, float]](), 0.0
+        counts = tally.passed, self.failed, tally.unscored, unknown
+        for part, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):
             if count:
-                found.append((name, x, count * self.width))
-                x += count * self.width
-        return found
+                self.parts.append((part, x, count * width))
+                x += count * width
 
 
 class SkillRow:

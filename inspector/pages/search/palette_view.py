@@ -31,12 +31,16 @@ def palette(request: HttpRequest) -> JsonResponse:
     user = user_of(request)
     groups: dict[str, Iterable[Row]] = {"Do": _list_places(ACTS, asked, user)}
     if asked and not text.startswith(">"):
+        conditions = {word: [code for code, name in KNOWN.items() if word in name.title.lower()] for word in asked}
         groups = {
             "Experiments": [
                 _build_row(each.name, each.suite.name if each.suite else "", each.get_absolute_url())
                 for each in Experiment.objects.named(asked)[:SHOWN]
             ],
-            "Runs": _list_runs(asked),
+            "Runs": [
+                _build_row(name_run(run.condition, run.replicate), run.experiment.name, run.get_absolute_url())
+                for run in Run.objects.named(conditions)[:SHOWN]
+            ],
             "Skills": _list_skills(request, asked),
             "Tasks": [
                 _build_row(task.title, task.suite.name, reverse("suite", args=[task.suite.key]), task=task.key)
@@ -53,12 +57,6 @@ def palette(request: HttpRequest) -> JsonResponse:
 def _build_row(title: str, about: str, url: str, **query: str) -> Row:
     address = f"{url}?{urlencode(query)}" if query else url
     return {"title": one_line(title, MAX_TITLE), "about": one_line(about, MAX_TITLE), "url": address}
-
-
-def _list_runs(asked: Sequence[str]) -> Iterator[Row]:
-    named = {word: [code for code, name in KNOWN.items() if word in name.title.lower()] for word in asked}
-    for run in Run.objects.named(named)[:SHOWN]:
-        yield _build_row(name_run(run.condition, run.replicate), run.experiment.name, run.get_absolute_url())
 
 
 def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:

@@ -293,17 +293,6 @@ def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
 # --- one task ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceSkill(Shaped):
-    """A skill that people wrote for the task's family: its SKILL.md, and the number of files next to it."""
-
-    name: str
-    text: str
-    files: int
-
-    json_shape = JsonShape("name files text")
-
-
 class SuiteTaskView(Shaped):
     """`instruction` is the latest that is known. `environment`: what its folder asks of the machine, in words; empty
     where the folder is not here. `hides`: there are trials that this reader has yet to code."""
@@ -361,13 +350,14 @@ def _describe_machine(task: Task) -> list[tuple[str, str]]:
     ]
 
 
-def _read_skills(view: SuiteView, task: Task) -> list[ReferenceSkill]:
-    """Read each skill's SKILL.md below its frontmatter."""
+def _read_skills(view: SuiteView, task: Task) -> list[dict[str, object]]:
+    """Read the skills that people wrote for the task's family: of each its SKILL.md below the frontmatter, and the
+    number of its files."""
     families = view.read.families if view.read else []
     curated: Files = next((family.curated for family in families if family.key == task.family), {})
-    skills = []
+    skills: list[dict[str, object]] = []
     for slug in dict.fromkeys(path.partition("/")[0] for path in sorted(curated)):
         file = curated.get(f"{slug}/SKILL.md")
         text = split_frontmatter(file.content.decode("utf-8", "replace"))[1][:MAX_SKILL] if file else ""
-        skills.append(ReferenceSkill(slug, text, sum(path.startswith(f"{slug}/") for path in curated)))
+        skills.append({"name": slug, "files": sum(path.startswith(f"{slug}/") for path in curated), "text": text})
     return skills

@@ -135,16 +135,15 @@ class SuiteQualification(Shaped):
         judged = [each for each in tasks if each.admission is not Admission.LOOK or not experiment.is_open]
         self.rows = [(each, TONES[each.admission], self.row_of(each.key)) for each in judged]
         self.progress = f"{self.trials_done}, {len(judged):,} of {len(tasks):,} tasks judged"
+        # how many of 100 tasks keep each rule if their runs pass at one of RATES
+        self.chances = [
+            (title, str(rule), [_write_chance(rule.chance(rate)) for rate in RATES]) for title, rule in self.rules
+        ]
 
     def row_of(self, task: str) -> list[TaskCheck | None]:
         """Return the checks of a task below `heads`."""
         found = {check.name: check for each in self.tasks if each.key == task for check in each.checks}
         return [found.get(name) for name in self.checks]
-
-    @property
-    def chances(self) -> list[tuple[str, str, list[str]]]:
-        """Return how many of 100 tasks keep each rule if their runs pass at one of RATES."""
-        return [(title, str(rule), [_write_chance(rule.chance(rate)) for rate in RATES]) for title, rule in self.rules]
 
 
 def _read_chances(title: str, rule: Rule) -> dict[str, object]:

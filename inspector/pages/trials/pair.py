@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -277,20 +276,17 @@ def _find_range(places: Iterable[int | None]) -> tuple[int, int] | None:
 # --- the fields of two steps that belong together ---------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+Lines = Sequence[RowPair | Mapping[str, list[str]]]  # a diff, with equal stretches folded to {"equal": [...]}
+
+
 class FieldPair:
-    """One field on both sides, None where a side lacks it. `lines`: the diff, with equal stretches folded to
-    {"equal": [...]}; empty if the texts are shown whole."""
+    """One field on both sides, None where a side lacks it. `lines`: empty if the texts are shown whole."""
 
-    name: str
-    left: CardText | None
-    right: CardText | None
-    is_same: bool
-    lines: Sequence[RowPair | Mapping[str, list[str]]] = ()
-
-    @property
-    def shown(self) -> CardText | None:
-        return self.left or self.right
+    def __init__(
+        self, name: str, left: CardText | None, right: CardText | None, lines: Lines, *, is_same: bool
+    ) -> None:
+        self.name, self.left, self.right, self.is_same, self.lines = name, left, right, is_same, lines
+        self.shown = left or right
 
 
 def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
@@ -311,17 +307,17 @@ def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, Store
         # None if the side lacks the field, or its text is loaded only on request.
         mine, theirs = (None if name in found.long else own.get(name) for own, found in zip(texts, stored, strict=True))
         is_same = mine is not None and mine == theirs
-        lines: Sequence[RowPair | Mapping[str, list[str]]] = ()
+        lines: Lines = ()
         is_compared = not is_same and name.partition("/")[0] in compared
         if is_compared and mine is not None and theirs is not None and max(len(mine), len(theirs)) <= MAX_CHARS:
             if name.startswith("tool_calls/"):  # the tool is in the label
                 mine, theirs = mine.partition("\n")[2], theirs.partition("\n")[2]
             lines = _draw_lines(mine, theirs)
-        pairs.append(FieldPair(name, left.texts.get(name), right.texts.get(name), is_same, lines))
+        pairs.append(FieldPair(name, left.texts.get(name), right.texts.get(name), lines, is_same=is_same))
     return tuple(pairs)
 
 
-def _draw_lines(left: str, right: str) -> list[RowPair | Mapping[str, list[str]]]:
+def _draw_lines(left: str, right: str) -> Lines:
     """Return the lines around the differences.
     Texts without a common line are compared only if they have equally many."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))

@@ -75,7 +75,6 @@ class LiveSteps:
         self.steps = draw_cards(draw_steps(stored, skills=skills), stored)
         self.earlier = max(0, self.steps[0].number - 1) if self.steps else 0
         self.after = self.sent[-1][0] if self.sent else place
-        self.last_number = steps[-1].number if steps else None
         self.last_at = live.published_at(self.after) if self.after != START else None
 
 

@@ -16,6 +16,7 @@ from benchapp.stats.metrics.amounts import render_count, render_duration, render
 from benchapp.stats.metrics.spending import Spending
 
 MAX_STEP = 200  # characters of a step in a line
+GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "blocked": "⊘", "running": "…", "waiting": "·"}
 V = TypeVar("V")
 UNKNOWN = SafeString('<span class="unknown">unknown</span>')
 

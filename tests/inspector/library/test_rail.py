@@ -7,7 +7,7 @@ import pytest
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.models import Entry, Episode, Refusal, Seeding
 from inspector.evolution.decision_words import describe_seeding
-from inspector.pages.library.rail import build_rail, find_stops_beside, select
+from inspector.pages.library.rail import Rail, find_stops_beside, select
 from tests.worlds.factories import (
     add_entry,
     freeze,
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 
 def rail_of(episode: Episode):
-    return build_rail(read_history(episode))
+    return Rail(read_history(episode))
 
 
 def choose(rail, **query):

@@ -163,11 +163,7 @@ class SplitForm(CodeForm):
             self.fields[f"name_{part}"] = _name(label=f"Part {part}: name")
             for text, label in TEXTS.items():
                 self.fields[f"{text}_{part}"] = _text(label, rows=2)
-
-    @property
-    def more(self) -> int | None:
-        """Return how many parts the form could have next."""
-        return self.parts + 1 if self.parts < MAX_PARTS else None
+        self.more = self.parts + 1 if self.parts < MAX_PARTS else None  # how many it could have next
 
     def apply(self, user: User) -> str:
         was = self.code.name

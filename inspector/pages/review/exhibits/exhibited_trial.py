@@ -4,7 +4,7 @@ a skill are replaced by one plain notice, and every text is masked."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
@@ -29,7 +29,7 @@ from inspector.reader.steps import (
     name_result,
     reading_order,
 )
-from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
+from inspector.reader.verdict import CheckLine, DecidedVerdict, VerdictView, read_verdicts
 from inspector.web.text.markdown import render_markdown
 from runner.base.text import parse_count
 from runner.base.types import Source, Step
@@ -64,7 +64,7 @@ class TrialExhibit:
         mask = masks.names
         window = parse_window(trajectory.steps_total if trajectory else 0, query)
         uses = read_uses(attempt)
-        page = _read_steps(trial, trajectory, window, masks, uses)
+        page = Steps(trial, trajectory, window, masks, uses)
         skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
         drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
         self.window = window = window.of(drawn)
@@ -112,7 +112,7 @@ class ShownFields:
             attempt = trial.counting_attempt()
             self._context = masks_of_trial(trial, attempt, self._hidden), read_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
-        steps = _read_steps(trial, trajectory, window, *self._context)
+        steps = Steps(trial, trajectory, window, *self._context)
         whole = read_whole_step(trajectory, number)
         shown = {name: steps.show(whole, name) for name, _ in fields(whole)} if whole else {}
         return {name: text for name, text in shown.items() if text is not None}
@@ -155,7 +155,7 @@ def _read_verdicts(
             )
             for one in view.dimensions
         ]
-        decided = decide_checks(view, index).verdict or view
+        decided = DecidedVerdict(view, index).verdict or view
         for group in decided.groups if index else ():
             group.open, group.good = _mask_steps(group.open, mask), _mask_steps(group.good, mask)
         views.append(decided)
@@ -171,19 +171,25 @@ def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> list[CheckLine]:
 # --- steps as they are shown ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class Steps:
-    """A page of steps with the way from what is shown of them to what is recorded.
+    """A page of steps with the way from what is shown of them to what is recorded. Their texts are read in full, so
+    that a mask never depends on where a long text was cut.
 
     `skill_steps`: steps with a recorded use. `instruction_known`: the task's own text is shown with
-    them, so the first prompt, which holds the same and what the condition added, need not be.
+    them, so the first prompt, which holds the same and what the condition added, need not be. `first_agent_step`: what
+    comes before it is the prompt; if none of the first steps is the agent's, all of them are.
     """
 
-    stored: Sequence[StoredStep]
-    masks: Masks
-    skill_steps: frozenset[int]
-    instruction_known: bool
-    first_agent_step: int
+    def __init__(
+        self, trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
+    ) -> None:
+        revision = trial.task_revision
+        rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
+        self.stored = read_page(trajectory, window.first, window.count) if trajectory else ()
+        self.masks, self.skill_steps = masks, frozenset(list_uses_by_step(uses, trajectory))
+        self.instruction_known = revision is not None and revision.instruction_id is not None
+        agents = (row["n"] for row in rows if row["source"] == Source.AGENT)
+        self.first_agent_step = next(agents, PROMPT_STEPS + 1)
 
     def texts(self, stored: StoredStep) -> list[StepText]:
         """Return what there is to read in a step. A notice has no name: nothing in it can be marked."""
@@ -267,19 +273,3 @@ class Steps:
 
 def _notice(text: str) -> StepText:
     return StepText("", HIDDEN_KIND, "", text, len(text), 0)
-
-
-def _read_steps(
-    trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
-) -> Steps:
-    """Read a page of steps with their texts in full, so that a mask never depends on where a long text was cut. What
-    comes before the agent's first step is the prompt; if none of the first steps is the agent's, all of them are."""
-    revision = trial.task_revision
-    rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
-    return Steps(
-        stored=read_page(trajectory, window.first, window.count) if trajectory else (),
-        masks=masks,
-        skill_steps=frozenset(list_uses_by_step(uses, trajectory)),
-        instruction_known=revision is not None and revision.instruction_id is not None,
-        first_agent_step=next((row["n"] for row in rows if row["source"] == Source.AGENT), PROMPT_STEPS + 1),
-    )

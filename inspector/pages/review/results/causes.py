@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
 
 from benchapp.models import Code, Queue
@@ -71,24 +70,11 @@ class RankedCauses:
         self.n = len(results.chosen_items)  # items counted here, in the chosen part
         self.are_few = self.n < FEW
         self.examples, self.about_skills = examples, judging_skills(results.coding.codes)
-
-    @cached_property
-    def top(self) -> list[Cause]:
-        """Return the used codes at the top of the tree, most frequent first."""
-        return list(self._walk(None))
-
-    @property
-    def unused(self) -> int:
-        return sum(not row.is_used for row in self.results.rows)
-
-    @property
-    def has_intervals(self) -> bool:
-        return any(cause.lane.low for cause in self.top)
-
-    @cached_property
-    def reach(self) -> int:
-        """Return where the axis ends: the next ten above everything drawn."""
-        return self._reach(row.shares[self.results.per] for row in self.results.rows)
+        self.unused = sum(not row.is_used for row in results.rows)
+        # where the axis ends: the next ten above everything drawn
+        self.reach = self._reach(row.shares[results.per] for row in results.rows)
+        self.top = list(self._walk(None))  # the used codes at the top of the tree, most frequent first
+        self.has_intervals = any(cause.lane.low for cause in self.top)
 
     def _reach(self, shares: Iterable[Share]) -> int:
         ends = [0.1]

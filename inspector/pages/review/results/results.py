@@ -118,18 +118,12 @@ class Example:
     condition: str
 
 
-@dataclass(frozen=True, slots=True)
 class FirstFailures:
     """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks;
     an item's marks share it."""
 
-    shares: tuple[float, ...]
-    counts: tuple[int, ...]
-    items: int
-
-    @property
-    def marks(self) -> int:
-        return sum(self.counts)
+    def __init__(self, shares: Sequence[float], counts: Sequence[int], items: int) -> None:
+        self.shares, self.counts, self.items, self.marks = shares, counts, items, sum(counts)
 
 
 class Results:
@@ -156,11 +150,6 @@ class Results:
     def heading(self) -> Heading:
         return heading_of(self.coding)
 
-    @property
-    def is_open(self) -> bool:
-        """Can reviews still come in?"""
-        return any(queue.is_open for queue in self.queues)
-
     @cached_property
     def reviews(self) -> tuple[int, int]:
         """Return (submitted, needed), as on the pages of queues."""
@@ -170,7 +159,7 @@ class Results:
     def reviews_left(self) -> int:
         """Return how many reviews can still come in."""
         filled, needed = self.reviews
-        return needed - filled if self.is_open else 0
+        return needed - filled if any(queue.is_open for queue in self.queues) else 0
 
     @property
     def per(self) -> Per:
@@ -226,7 +215,7 @@ class Results:
             heights[tenth] += float(weights[item]) / times[item]
             counts[tenth] += 1
         total = sum(heights) or 1.0
-        return FirstFailures(tuple(height / total for height in heights), tuple(counts), len(times))
+        return FirstFailures([height / total for height in heights], counts, len(times))
 
     @cached_property
     def guesses(self) -> Guesses:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from uuid import UUID
@@ -192,24 +191,16 @@ def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: b
     )
 
 
-@dataclass(frozen=True, slots=True)
 class OwnCount(Shaped):
-    """How many of a reviewer's items carry a code; no interval where they are too few for one."""
-
-    code: str
-    items: int
-    of: int
+    """How many of a reviewer's items carry a code; no interval where they are too few for one. `percents`: the
+    interval in whole percent."""
 
     json_shape = JsonShape("code items of interval")
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return wilson(self.items, self.of) if self.of >= MIN_FOR_INTERVAL else None
-
-    @property
-    def percents(self) -> list[int]:
-        """Return the interval in whole percent."""
-        return [int(half_up(100 * end)) for end in self.interval or ()]
+    def __init__(self, code: str, items: int, of: int) -> None:
+        self.code, self.items, self.of = code, items, of
+        self.interval = wilson(items, of) if of >= MIN_FOR_INTERVAL else None
+        self.percents = [int(half_up(100 * end)) for end in self.interval or ()]
 
 
 def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
