@@ -3,7 +3,7 @@ its steps and files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -43,25 +43,22 @@ CHECKS = {"screening": "Screening", "workflow": "Workflow", "qualification": "Qu
 CHECK = JsonShape("state says", ("url", lambda check: PathLink(check.url) if check.url else None))
 
 
-@dataclass(frozen=True, slots=True)
 class DraftedTask(Shaped):
-    """A task of the head."""
-
-    ready: TaskReadiness
-    files: int
-    instruction: str  # path of its instruction; "" where it has none
+    """A task of the head. `instruction`: path of its instruction; "" where it has none. `checks`: of each its name,
+    what it found, and the tone of its state."""
 
     json_shape = JsonShape(
         "key=ready.key files is_ready=ready.is_ready",
         *((name, lambda task, name=name: CHECK.read(getattr(task.ready, name))) for name in CHECKS),
     )
 
-    @property
-    def checks(self) -> list[tuple[str, ReadinessCheck, str]]:
-        """Return (name, what it found, tone of its state) of each check."""
+    def __init__(self, ready: TaskReadiness, paths: Sequence[str]) -> None:
+        """`paths`: of its files."""
+        instruction = f"tasks/{ready.key}/instruction.md"
+        self.ready, self.files, self.instruction = ready, len(paths), instruction if instruction in paths else ""
         tones = {Readiness.PASSED: "ok", Readiness.FAILED: "bad", Readiness.OPEN: ""}
-        found = [(words, getattr(self.ready, name)) for name, words in CHECKS.items()]
-        return [(words, check, tones[check.state]) for words, check in found]
+        found: list[tuple[str, ReadinessCheck]] = [(words, getattr(ready, name)) for name, words in CHECKS.items()]
+        self.checks = [(words, check, tones[check.state]) for words, check in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +103,7 @@ class ShownDraft(Shaped):
         self.tasks = []
         for ready in read_readiness(row):
             mine = [file.path for file in self.files if file.path.startswith(f"tasks/{ready.key}/")]
-            instruction = f"tasks/{ready.key}/instruction.md"
-            self.tasks.append(DraftedTask(ready, len(mine), instruction if instruction in mine else ""))
+            self.tasks.append(DraftedTask(ready, mine))
         self.answers = [step.row for step in self.steps if step.row.kind == DraftStep.Kind.ANSWER]
         self.stand_ins = join_stand_ins(self.answers)
         names = ("input_tokens", "output_tokens", "cost_usd")

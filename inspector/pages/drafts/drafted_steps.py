@@ -4,7 +4,6 @@ and for each file the step that wrote it last."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from benchapp.models import Draft, DraftStep
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -52,20 +51,14 @@ class DraftedStep(Shaped):
         self.by_status = [each for each in found if each[1]]
 
 
-@dataclass(frozen=True, slots=True)
 class DraftedFile(Shaped):
-    """A file of the head. `step`: the one that wrote it last."""
-
-    path: str
-    version: Version
-    step: DraftedStep
+    """A file of the head. `step`: the one that wrote it last. `name`: its path below its group."""
 
     json_shape = JsonShape("path digest=version.digest bytes=version.size step=step.row.number")
 
-    @property
-    def name(self) -> str:
-        """Return its path below its group."""
-        return self.path.removeprefix(f"{_group_of(self.path)}/")
+    def __init__(self, path: str, version: Version, step: DraftedStep) -> None:
+        self.path, self.version, self.step = path, version, step
+        self.name = path.removeprefix(f"{_group_of(path)}/")
 
 
 def read_steps(draft: Draft) -> list[DraftedStep]:

@@ -279,12 +279,6 @@ class BriefForm(forms.Form):
     max_calls = forms.IntegerField(required=False, min_value=1, max_value=10_000)
     max_usd = forms.FloatField(required=False, min_value=0)
 
-    def build_brief(self) -> DraftBrief:
-        """Build the brief from valid fields."""
-        given = self.cleaned_data
-        names = ("family", "goal", "tasks", "max_revisions", "image")
-        return DraftBrief(loop=Loop(given["loop"]), **{name: given[name] for name in names})
-
 
 class DraftWish:
     """The values in the form: what was sent, or what an address asks for; what is missing is as in an empty form.
@@ -385,9 +379,11 @@ def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     form = BriefForm(wish.values)
     if not form.is_valid():
         return _show_form(request, wish, form=form)
+    given = form.cleaned_data
+    asked = {name: given[name] for name in ("family", "goal", "tasks", "max_revisions", "image")}
+    limits = {name: given[name] for name in ("max_calls", "max_usd")}
     try:
-        brief, given = form.build_brief(), form.cleaned_data
-        limits = {name: given[name] for name in ("max_calls", "max_usd")}
+        brief = DraftBrief(loop=Loop(given["loop"]), **asked)
         files = _read_start(wish, brief.family)
         draft = start_draft(brief, files, given["model"], user_of(request), **limits)
     except RunnerError as error:

@@ -43,7 +43,7 @@ from inspector.pages.launch.launch_steps import (
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 from runner import protocols
-from runner.agents import MODELLESS, Limits, agent_title
+from runner.agents import MODELLESS, agent_title
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
@@ -219,7 +219,13 @@ class LaunchDraft:
 
 class CheckedLaunch(Shaped):
     """What would be launched, for what, and what it can find out. Nothing is written. `stated`: numbers of the plan, in
-    place of what was measured or guessed. Unlaunchable has every problem."""
+    place of what was measured or guessed. Unlaunchable has every problem.
+
+    `asks_models`: some agent does; if the tasks' own solutions run, or nothing, tasks are tried and no conditions are
+    compared. `untried`: arms that never ran here. `models`: of agents and authors; none if no agent asks any.
+    `author_works`: how authors answer, if an agent is among them. `fails_own_tasks`: a script is to solve tasks that it
+    does not know. `can_try_solutions`: somebody without a key can see the tasks run, as each has a solution of its own.
+    `units`: keys of all parts that the protocol makes of the suite, also of those that were left out."""
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
@@ -235,25 +241,24 @@ class CheckedLaunch(Shaped):
         self.first = list(islice(schedule(self.prepared), FIRST_TRIALS))
         workers = max(1, len(self.crew.workers or ()))
         self.design = describe_design(self.prepared, self.estimate, workers, stated)
-
-    @property
-    def asks_models(self) -> bool:
-        """Does any agent ask a model?
-        If the tasks' own solutions run, or nothing, tasks are tried and no conditions are compared."""
-        return any(arm.agent_model for arm in self.prepared.setups)
-
-    @property
-    def lacks_labels(self) -> bool:
-        return self.crew.lacks(frozenset(self.prepared.spec.worker_labels))
+        spec, suite, agents = self.prepared.spec, self.prepared.suite, self.prepared.spec.author_agents
+        self.asks_models = any(arm.agent_model for arm in self.prepared.setups)
+        self.lacks_labels = self.crew.lacks(frozenset(spec.worker_labels))
+        self.untried = sum(not each.basis for each in self.estimate.arms.values())
+        self.author_limits = author_limits_of(spec)
+        self.author_works = [agent_title(name) if name else "one call" for name in agents] if any(agents) else []
+        has_models = not set(spec.agents) <= MODELLESS
+        self.models = [*map(str, (*spec.agent_models, *spec.author_models))] if has_models else []
+        self.scripted = any(name.startswith("scripted/") for name in self.models)
+        self.small = any(map(is_small, self.models))
+        self.fails_own_tasks = self.scripted and not suite.trusted
+        self.can_try_solutions = self.fails_own_tasks and all(map(has_solution, suite.tasks))
+        self.units = [unit.key for unit in protocols.units(spec.protocol, suite)]
+        self.can_narrow = self.design.episodes > 1 or self.design.replicates > 1
 
     @property
     def tasks(self) -> int:
         return len({(planned.unit, planned.slot.task) for planned in schedule(self.prepared)})
-
-    @property
-    def untried(self) -> int:
-        """Return the arms that never ran here."""
-        return sum(not each.basis for each in self.estimate.arms.values())
 
     @property
     def factors(self) -> list[tuple[int, str]]:
@@ -270,49 +275,6 @@ class CheckedLaunch(Shaped):
         names = list_conditions(spec)
         conditions = (len(names), "condition" if len(names) == 1 else "conditions")
         return [conditions, *(each for each in counted if each[0] > 1)]
-
-    @property
-    def author_works(self) -> list[str]:
-        """Name how authors answer, if an agent is among them."""
-        agents = self.prepared.spec.author_agents
-        return [agent_title(name) if name else "one call" for name in agents] if any(agents) else []
-
-    @property
-    def author_limits(self) -> Limits:
-        return author_limits_of(self.prepared.spec)
-
-    @property
-    def scripted(self) -> bool:
-        return any(name.startswith("scripted/") for name in self.models)
-
-    @property
-    def small(self) -> bool:
-        return any(map(is_small, self.models))
-
-    @property
-    def models(self) -> list[str]:
-        """Name the models of agents and authors; none if no agent asks any."""
-        spec = self.prepared.spec
-        return [] if set(spec.agents) <= MODELLESS else [*map(str, (*spec.agent_models, *spec.author_models))]
-
-    @property
-    def fails_own_tasks(self) -> bool:
-        """Is a script to solve tasks that it does not know?"""
-        return self.scripted and not self.prepared.suite.trusted
-
-    @property
-    def can_try_solutions(self) -> bool:
-        """Can somebody without a key see the tasks run? Each needs a solution of its own."""
-        return self.fails_own_tasks and all(map(has_solution, self.prepared.suite.tasks))
-
-    @property
-    def units(self) -> list[str]:
-        """Return the keys of all parts that the protocol makes of the suite, also of those that were left out."""
-        return [unit.key for unit in protocols.units(self.prepared.spec.protocol, self.prepared.suite)]
-
-    @property
-    def can_narrow(self) -> bool:
-        return self.design.episodes > 1 or self.design.replicates > 1
 
 
 @needs(User.Level.OPERATOR, to_change=True)

@@ -56,7 +56,9 @@ class Tour(Shaped):
     """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two
     sides. `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the
     line. `compared`: what the check expected and found, as far as its message says so. `line`: the first one that was
-    added, in the probed state. `added`: (number, text) of lines the change wrote."""
+    added, in the probed state. `added`: (number, text) of lines the change wrote. `gap`: how far the readers are from
+    no skill, 0..1, in either direction. `decision_label`: what the probe found about the change, whose hunks it took
+    back together."""
 
     json_shape = JsonShape(
         "check message path",
@@ -94,6 +96,10 @@ class Tour(Shaped):
         self.kept, self.taken, self.effect = result.side(CONTROL).rate, result.own.rate, result.effect
         self.stand_ins = join_stand_ins((result.probe.run, decision.episode.run))
         self.stops = self._list_stops(result.probe, check, hunk)
+        self.gap = abs((self.share.value or 0.0) - (self.bare.value or 0.0))
+        own, other = (f"{rate.passed} of {rate.scored}" for rate in (self.share, self.bare))
+        self.headline = f"Trials that read one line passed {own}. Without a skill, {other}."
+        self.decision_label = SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
     def _list_stops(self, probe: Probe, check: Check, hunk: Hunk) -> list[TourStop]:
         """List the stops in the order of time. Each address leads to the thing itself, and says which stop it is."""
@@ -123,22 +129,6 @@ class Tour(Shaped):
             (words, rate, [True] * rate.passed + [False] * (rate.scored - rate.passed) if are_few else None)
             for words, rate in both
         ]
-
-    @property
-    def gap(self) -> float:
-        """Return how far the readers are from no skill, 0..1, in either direction."""
-        return abs((self.share.value or 0.0) - (self.bare.value or 0.0))
-
-    @property
-    def headline(self) -> str:
-        """Compare what the readers of the line did with no skill, in a sentence."""
-        own, other = (f"{rate.passed} of {rate.scored}" for rate in (self.share, self.bare))
-        return f"Trials that read one line passed {own}. Without a skill, {other}."
-
-    @property
-    def decision_label(self) -> str:
-        """Say what the probe found about the change, whose hunks it took back together."""
-        return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 
 KEPT: Recent[Hashable, tuple[Tour | None]] = Recent(8)

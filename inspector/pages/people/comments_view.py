@@ -30,7 +30,7 @@ from benchapp.review.comments import (
 from inspector.web.access import needs, user_of
 from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
-from runner.base.text import plural
+from runner.base.text import parse_id, plural
 
 PER_PAGE = 50
 MENTIONS = 20
@@ -60,7 +60,7 @@ def write(request: HttpRequest) -> HttpResponse:
     """Save a comment. The place is in the address, the text in the form; `parent` is the comment it answers."""
     place, author = _place(request), user_of(request)
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
-    parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
+    parent = get_object_or_404(Comment, public_id=parse_id(answers)) if answers else None
     try:
         write_comment(place, author, text, parent=parent)
     except CommentRefused as refusal:
@@ -148,10 +148,3 @@ COMMENT = JsonShape(
 
 def _comment_twin(comment: Comment, reader: User) -> dict[str, object]:
     return {**COMMENT.read(comment), "own": comment.author_id == reader.pk}
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Http404("no such comment") from None

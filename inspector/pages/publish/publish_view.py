@@ -28,7 +28,7 @@ from inspector.pages.compare.results import read_parent
 from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, paginate, render_page, wants_fragment
-from runner.base.text import plural
+from runner.base.text import parse_id, plural
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
@@ -245,13 +245,13 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     query.pop("page", None)
     query.pop("find", None)
     if number := query.get("queue", ""):
-        queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=_as_id(number))
+        queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=parse_id(number))
         url = reverse("results", args=[queue.public_id])
         return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), queue=queue)
     if not query:
         return None
     if number := query.get("saved", ""):
-        saved = get_object_or_404(Comparison, public_id=_as_id(number))
+        saved = get_object_or_404(Comparison, public_id=parse_id(number))
         return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), saved.query)
     choices, problems = parse_choices(query)
     if problems:
@@ -266,13 +266,6 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     if experiment is not None:
         return Subject(experiment.name, url, (Form.SITE, *forms_), pinned, experiment=experiment)
     return Subject(title_of(comparison), url, forms_, pinned)
-
-
-def _as_id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Http404("There is no such thing to publish.") from None
 
 
 PUBLICATION = JsonShape(
