@@ -15,8 +15,7 @@ from django.db.models import Count, Q, Sum
 from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
-from benchapp.models.base import ValuesRow
-from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.json_shape import JsonShape, QueryRow, Shaped
 from benchapp.stats.inference.shares import Rate
 from runner.agents.oracle import digest_traps, has_solution, has_trap
 from runner.base.errors import SetupError
@@ -356,7 +355,7 @@ def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[Tas
     runs = Run.objects.filter(experiment__in=qualifications).order_by()
     for experiment, condition in runs.values_list("experiment", "condition").distinct():
         tried[experiment].add(condition)
-    rows: dict[int, dict[str, list[ValuesRow]]] = {each.pk: {} for each in qualifications}
+    rows: dict[int, dict[str, list[QueryRow]]] = {each.pk: {} for each in qualifications}
     trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
     for row in trials.annotate(**_COUNTS).values(*_BY, *_COUNTS):
         rows[row["episode__run__experiment"]].setdefault(row["task__key"], []).append(row)
@@ -432,7 +431,7 @@ def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
     return {each.value: found[each] for each in Admission}
 
 
-def _judge(rows: Sequence[ValuesRow], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
+def _judge(rows: Sequence[QueryRow], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
     """`rows`: the counts of one task, one for each condition."""
     first, has_corpus = rows[0], bool(rows[0]["episode__environment__kind"])
     counts = {find_check(row["episode__run__condition"], has_corpus=has_corpus): row for row in rows}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Case, Q, When
@@ -27,7 +27,6 @@ class PublicModel(models.Model):
 
 
 Row = TypeVar("Row", bound=models.Model)
-ValuesRow: TypeAlias = dict[str, Any]  # as `values()` gives it: what it holds depends on the columns asked for
 
 
 def match_words(words: Iterable[str], *columns: str) -> Q:

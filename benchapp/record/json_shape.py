@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 Entry = str | tuple[str, Callable[[Any], Any]]
+QueryRow = dict[str, Any]  # by names of columns, as `values()` of a query gives it
 Reader = Callable[[object, dict[str, object]], None]
 
 

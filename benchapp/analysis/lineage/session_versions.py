@@ -19,8 +19,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce, Right
 
 from benchapp.models import Attempt, Chunk, Decision, Episode, Run, SkillUse, Trajectory, Trial
-from benchapp.models.base import ValuesRow
-from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.json_shape import JsonShape, QueryRow, Shaped
 from benchapp.stats.metrics.amounts import render_number
 from runner.base.text import plural
 from runner.base.types import DecisionStatus, TrajectoryKind, UseKind
@@ -131,7 +130,7 @@ class SeeingSession(Shaped):
     )
 
     def __init__(
-        self, row: ValuesRow, version: SkillVersion, changes: Sequence[SkillVersion], *, is_guess: bool
+        self, row: QueryRow, version: SkillVersion, changes: Sequence[SkillVersion], *, is_guess: bool
     ) -> None:
         self.version = version
         self.changes = changes
@@ -274,7 +273,7 @@ def _find_sessions(folder: str) -> QuerySet[Trajectory]:
     )
 
 
-def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> Iterable[ValuesRow]:
+def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> Iterable[QueryRow]:
     """Return what is shown of them, newest first."""
     uses = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=slug).exclude(kind=UseKind.MOUNTED)
     failed = Chunk.objects.filter(

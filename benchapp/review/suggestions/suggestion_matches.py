@@ -19,8 +19,8 @@ from django.db.models import Count, Q, Sum
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES_VERSION, TRIAL_RULES
 from benchapp.analysis.trial_rules.rules import TrialRule
 from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
-from benchapp.models.base import ValuesRow
 from benchapp.models.stand_ins import StandIn, find_stand_ins
+from benchapp.record.json_shape import QueryRow
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.population_shares import CorrectedShare, correct_share
 from benchapp.review.results.queue_results import Basis, Coded, QueueCoding, sample_of
@@ -119,7 +119,7 @@ class RuleRecord:
 class JudgeBill:
     """The calls of one judge by status, with their use. priced: calls whose cost is known."""
 
-    def __init__(self, model: str, version: str, scripted: bool, rows: Sequence[ValuesRow]) -> None:
+    def __init__(self, model: str, version: str, scripted: bool, rows: Sequence[QueryRow]) -> None:
         self.model, self.version, self.scripted = model, version, scripted
         self.statuses: dict[str, int] = {row["status"]: row["calls"] for row in rows}
         self.calls = sum(self.statuses.values())
@@ -249,7 +249,7 @@ def judge_bills(queue: Queue) -> list[JudgeBill]:
     """Return the bills, in one query. Sums are over what is known; None where nothing is."""
     sums = ("input_tokens", "output_tokens", "cost_usd")
     rows = JudgeCall.objects.filter(queue=queue).order_by().values("model", "prompt_version", "scripted", "status")
-    grouped: dict[tuple[str, str, bool], list[ValuesRow]] = defaultdict(list)
+    grouped: dict[tuple[str, str, bool], list[QueryRow]] = defaultdict(list)
     for row in rows.annotate(
         calls=Count("pk"), priced=Count("cost_usd"), **{f"sum_{name}": Sum(name) for name in sums}
     ):

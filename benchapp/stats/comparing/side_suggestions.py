@@ -13,8 +13,8 @@ from uuid import UUID
 from django.db.models import Count, Q
 
 from benchapp.models import Experiment, Run, Trial
-from benchapp.models.base import ValuesRow
 from benchapp.models.experiments import ExperimentQuerySet
+from benchapp.record.json_shape import QueryRow
 from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL, Side
 from benchapp.stats.comparing.condition_names import ITERATED, name_condition
 from runner.protocols.conditions import base_name, unpooled_conditions
@@ -51,7 +51,7 @@ class CandidateRun:
         *("joined_from__name", "joined_from__source", "experiment__name", "experiment__source"),
     )
 
-    def __init__(self, row: ValuesRow, counts: TrialCounts) -> None:
+    def __init__(self, row: QueryRow, counts: TrialCounts) -> None:
         came_with = "joined_from" if row["joined_from__name"] else "experiment"
         self.run: UUID = row["public_id"]
         self.experiment: UUID = row["experiment__public_id"]
