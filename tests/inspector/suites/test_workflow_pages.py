@@ -159,7 +159,7 @@ def test_after_both_handed_in_each_sees_the_other_and_how_far_they_agree(task: T
     (client, _), (other, _) = two_drew(task)
     said = client.get(page_of(task)).text
     assert "the two workflows differ in 2 of 7 steps</h1>" in said
-    assert "steps <b>0.77</b>, dependencies (edges) <b>0.36</b>, both together (graph) <b>0.58</b>" in said
+    assert "steps <b>0.77</b>, arrows (edges) <b>0.36</b>, steps and arrows (graph) <b>0.58</b>" in said
     assert ("First say: are the two consistent" in said, ">Settle</a>" in said) == (True, False)
     found = twin(client, page_of(task))
     assert found["agreement"]["graph"] == pytest.approx(14 / 24)
