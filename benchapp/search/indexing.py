@@ -221,7 +221,7 @@ class IndexProgress:
     """How much of the record can be found. `unread`: indexed with nothing in it, because it could not be read."""
 
     def __init__(self) -> None:
-        """Count; nothing of it is stored."""
+        """Count documents; stores nothing."""
         self.total = sum(kind.all().count() for kind in KINDS)
         waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
         sources = models.SearchSource.objects.all()  # as many as trajectories and verdicts, so each count has its index

@@ -657,7 +657,7 @@ def test_a_benchmark_that_names_its_skill_needs_no_iteration(tmp_path):
 
 
 def test_documents_beside_a_benchmark_are_no_logs(tmp_path):
-    """Outside iteration-N a name such as sessions.md says nothing: what agents wrote may lie there."""
+    """Outside iteration-N a name such as sessions.md says nothing: it may be a file that an agent wrote."""
     results = tmp_path / "a-skill" / "evals" / "results"
     write(results / "benchmark.json", {"metadata": {"skill_name": "a-skill"}, "runs": [row(1, "with_skill", 2)]})
     write(results / "wiki" / "flask" / "09-sessions.md", "# Sessions\n")
