@@ -86,6 +86,7 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
                 "name": name,
                 "unfolded": 0 if alike else count_unfolded(len(rows)),
                 "alike": SideRow.merge(rows) if alike else None,
+                "is_headed": len(rows) > 1 and not alike,
                 "rows": [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in rows],
             }
             for name, rows, alike in _fold_alike(experiments)
