@@ -313,9 +313,12 @@ def test_problems_come_first_and_name_files_below_the_folder(client: Client) -> 
     run = make_imported()
     make_trial(make_unordered_episode(run))
     batch = make_batch(brings=[run.experiment], problems=7, paths=["/data/runs"])
-    batch.problems.update(path="/data/runs/one/result.json")
+    batch.problems.update(path="/data/runs/one/result.json", expected="a whole number")
+    batch.problems.filter(pk=batch.problems.order_by("pk").last().pk).update(expected="an id of its own")
     text = client.get("/imports/").text
-    assert text.index(">one/result.json<") < text.index("2 more problems") < text.index("Runs that came in")
+    above, _, folded = text.partition("5 more problems")  # one of each kind is above
+    assert above.index(">one/result.json<") < above.index("a whole number") < above.index("an id of its own")
+    assert "Runs that came in" in folded
     assert "/data/runs/one" not in text
 
 
