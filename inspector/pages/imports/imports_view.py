@@ -54,7 +54,7 @@ from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
-TOLD = 5  # of them at once, if there are more: one of each kind
+AT_ONCE = 5  # of them at once, if there are more: one of each kind
 LACKING = 200  # trials named that lack something
 NAMED = 2  # of the paths of an import, in the list of imports
 RUNS = 100  # offered for editing at once
@@ -379,7 +379,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     runs = list(_select_editable(chosen)[: RUNS + 1])
     listed = list(problems)
     first = {each.expected: each for each in reversed(listed)}  # of its kind, which a copy of a folder repeats
-    told = listed if len(listed) <= TOLD else [each for each in listed if first[each.expected] is each][:TOLD]
+    leading = listed if len(listed) <= AT_ONCE else [each for each in listed if first[each.expected] is each][:AT_ONCE]
     data = {
         "batches": BATCH.read_all(batches),
         "batch": chosen,
@@ -391,8 +391,8 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "batch_rows": _name_batches(batches, review_access(request)),
         "chosen": chosen,
         "page": problems,
-        "told": told,
-        "untold": [each for each in listed if each not in told],
+        "leading": leading,
+        "folded": [each for each in listed if each not in leading],
         "form": form,
         "editable": {run.public_id for run in runs[:RUNS]},
         "conditions": CONDITIONS,
