@@ -112,6 +112,15 @@ class Frames:
         return found
 
 
+def close_stream(stream: IO[bytes] | socket.socket) -> None:
+    """Close the connection, too: the package keeps it in a cycle with its response, so it would stay open until garbage
+    is collected, and a container whose output nobody reads cannot be removed."""
+    with contextlib.suppress(OSError):
+        if response := getattr(stream, "_response", None):
+            response.close()
+        stream.close()
+
+
 class RunningCommand:
     """One command. Start it, then `follow` it to its end or its deadline."""
 
@@ -139,8 +148,7 @@ class RunningCommand:
                 self._end()
                 self._read_rest(output)
         finally:
-            with contextlib.suppress(OSError):
-                self.stream.close()
+            close_stream(self.stream)
         if self.pid is None and not self._has_no_pid:
             output.add(self._first)  # no shell: the output is the engine's own message
         code = None if late else self._exit_code()

@@ -31,7 +31,7 @@ from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKS
 from runner.sandboxes.archives import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_engine import PREFIX, Removal, engine_errors, remove_marked, word_engine_error
-from runner.sandboxes.docker.docker_exec import Executed, RunningCommand, await_output
+from runner.sandboxes.docker.docker_exec import Executed, RunningCommand, await_output, close_stream
 from runner.sandboxes.docker.docker_images import Image, image_for
 from runner.sandboxes.docker.docker_limits import (
     LIMITS,
@@ -450,9 +450,11 @@ class DockerSandbox:
                 else:
                     # Start the container, and wait until its first process says that it has made its folders
                     stream = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
-                    with contextlib.closing(stream):
+                    try:
                         self.client.start(self.container)
                         await_output(stream, _SLOWEST_START)
+                    finally:
+                        close_stream(stream)
         except SandboxError as error:
             if self._has_run:
                 raise self._blame(str(error)) from error
