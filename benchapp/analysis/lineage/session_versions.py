@@ -139,7 +139,7 @@ class SeeingSession(Shaped):
         self.title: str = row["attempt__trial__task__title"]
         self.started_at: datetime = row["attempt__started_at"]
         self.has_read: bool = row["has_read"]
-        # Had it a failed tool call? Calls that fail in copied steps are not its own, and the counts include both.
+        # Whether a tool call failed. Calls that fail in copied steps are not its own, and the counts include both.
         is_unclear = (row["failed"] and row["copied_steps"]) or row["attempt__trial__skills_read"] is None
         self.failed: bool | None = None if is_unclear else row["failed"]
         self.steps: int | None = row["attempt__trial__steps"]

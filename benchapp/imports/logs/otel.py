@@ -105,7 +105,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.F
 
 
 def _read_printed(root: Root, path: Path) -> Iterator[Document]:
-    """Yield the objects of a file with one after the other."""
+    """Yield the objects of a file that has one after the other."""
     text, decoder = decode(root, path, root.read(path, MAX_JSON_BYTES) or b""), json.JSONDecoder()
     place = text.find("{")
     while place >= 0:

@@ -54,7 +54,7 @@ from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
-AT_ONCE = 5  # of them at once, if there are more: one of each kind
+AT_ONCE = 5  # problems above the fold, one of each kind if there are more
 LACKING = 200  # trials named that lack something
 NAMED = 2  # of the paths of an import, in the list of imports
 RUNS = 100  # offered for editing at once
